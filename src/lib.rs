@@ -1,0 +1,8 @@
+//! OmniForge turns a script into a tool that every MCP client can call, safely.
+//!
+//! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
+//! A module imports only from rows below it; `tests/layers.rs` checks that.
+
+pub mod model;
+pub mod runner;
+pub mod tools;

@@ -1,0 +1,27 @@
+//! The words of the domain: pure types, no I/O. Every other module may use them; they use none.
+
+mod content;
+mod identity;
+mod language;
+mod limits;
+mod name;
+mod run;
+mod tool;
+
+pub use content::{CallReply, Content, Resource};
+pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
+pub use language::{Language, Style};
+pub use limits::{Ceilings, Limit, Limits};
+pub use name::{NameError, ToolName};
+pub use run::{
+    Capture, Ending, LogLevel, Outcome, ReturnValue, RunEvent, RunId, RunRow, SandboxLevel, Stream, ToolException,
+    Usage,
+};
+pub use tool::{
+    EnvironmentLock, Grants, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
+};
+
+/// A moment in UTC, to the millisecond, as milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);

@@ -1,0 +1,144 @@
+//! The domain as every door sees it: list, call, and news of change.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::model::{CallReply, Caller, ClientFacts, RunEvent};
+
+/// A tool as `tools/list` shows it, built-in or saved. Field names in JSON are MCP's.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedTool {
+    /// The name to call it by.
+    pub name: String,
+    /// A name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does; never empty.
+    pub description: String,
+    /// JSON Schema of the arguments, verbatim; the root is an object schema.
+    pub input_schema: Value,
+    /// JSON Schema of the structured result; any root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// All hints, explicit.
+    pub annotations: Map<String, Value>,
+    /// Icons.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub icons: Vec<Value>,
+    /// `_meta`.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// What one caller sees, as of one generation of the catalogue.
+#[derive(Debug)]
+pub struct ToolList {
+    /// The catalogue's generation.
+    pub generation: u64,
+    /// Names the visible set: callers with equal keys (and generation) see exactly the same list.
+    pub visible: String,
+    /// Built-ins first, then saved tools, most recently updated first.
+    pub tools: Vec<ListedTool>,
+}
+
+/// One call, as it came through a door.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The tool's name.
+    pub name: String,
+    /// The bytes of `arguments`; `None` when left out. Must be an object.
+    pub arguments: Option<Box<RawValue>>,
+    /// The JSON-RPC id or the door's own, as text.
+    pub request_id: String,
+    /// The request's `_meta`.
+    pub meta: Map<String, Value>,
+    /// What the client says of itself.
+    pub client: ClientFacts,
+    /// Which door: `mcp`, `rest`, `cli`.
+    pub door: &'static str,
+}
+
+/// Why a call has no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No tool of that name is visible and enabled.
+    #[error("Unknown tool: `{name}`{}", hint(nearest))]
+    UnknownTool {
+        /// The name asked for.
+        name: String,
+        /// The nearest names that exist.
+        nearest: Vec<String>,
+    },
+    /// The request itself is malformed.
+    #[error("{0}")]
+    InvalidParams(String),
+    /// `raise ProtocolError(code, text)` in the script.
+    #[error("{text}")]
+    Protocol {
+        /// The JSON-RPC code.
+        code: i32,
+        /// The message.
+        text: String,
+    },
+    /// The caller cancelled; nobody waits for an answer.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// Our own failure; the id finds the log line.
+    #[error("internal error {id}; the server's log says more under this id")]
+    Internal {
+        /// The error's id.
+        id: String,
+    },
+}
+
+fn hint(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        names => format!("; did you mean `{}`?", names.join("`, `")),
+    }
+}
+
+/// Something changed that clients are told of. Sent after this process's caches were dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The catalogue's generation from which the change can be read.
+    pub generation: u64,
+}
+
+/// What the doors need of the product.
+#[async_trait]
+pub trait Domain: Send + Sync + 'static {
+    /// What this caller may see. Served from a cache of at most 5 seconds that every change clears.
+    ///
+    /// # Errors
+    /// [`CallError::Internal`] when the store fails.
+    async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError>;
+
+    /// Calls a built-in or saved tool. Events arrive on `events`, in order, before the reply; when that channel is
+    /// full or closed, events are dropped.
+    ///
+    /// # Errors
+    /// [`CallError`]; a tool that fails is a [`CallReply`] with `is_error`.
+    ///
+    /// # Cancellation
+    /// `cancel` kills the run's whole process tree. Dropping the future does the same.
+    async fn call(
+        &self,
+        caller: &Caller,
+        request: CallRequest,
+        events: mpsc::Sender<RunEvent>,
+        cancel: CancellationToken,
+    ) -> Result<CallReply, CallError>;
+
+    /// News of change, from this process and others on the same data directory.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+
+    /// `instructions` of the initialize and discover results.
+    fn instructions(&self) -> String;
+}

@@ -1,0 +1,5 @@
+//! The catalogue, the call pipeline and the built-in tools.
+
+mod domain;
+
+pub use domain::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
