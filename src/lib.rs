@@ -3,6 +3,10 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod config;
+pub mod jobs;
+pub mod lifecycle;
 pub mod model;
 pub mod runner;
+pub mod telemetry;
 pub mod tools;

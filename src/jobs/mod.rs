@@ -1,0 +1,5 @@
+//! Where a run happens: slots, live runs, their cancellation.
+
+mod gate;
+
+pub use gate::{Gate, GateError, GateOptions, Slot};
