@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use options::Options;
+pub use options::{List, Options};
 
 use crate::model::{Ceilings, Limits, SandboxLevel};
 
@@ -165,14 +165,14 @@ impl Settings {
             auth,
             sandbox,
             approval,
-            allowed_hosts: options.allowed_hosts.unwrap_or_default(),
-            allowed_origins: options.allowed_origins.unwrap_or_default(),
+            allowed_hosts: options.allowed_hosts.unwrap_or_default().0,
+            allowed_origins: options.allowed_origins.unwrap_or_default().0,
             python: options.python,
             node: options.node,
             bash: options.bash,
             uv: options.uv,
             package_index: options.package_index,
-            package_allow: options.package_allow.unwrap_or_default(),
+            package_allow: options.package_allow.unwrap_or_default().0,
             package_min_age_days: options.package_min_age_days,
             offline: options.offline.unwrap_or(false),
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),

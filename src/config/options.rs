@@ -1,6 +1,7 @@
 //! The options as given: on the command line, in `OMNIFORGE_*` variables, in `omniforge.toml`.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Deserialize;
 
@@ -33,7 +34,18 @@ macro_rules! options {
     };
 }
 
-type List = Vec<String>;
+/// Several values: parted by commas on the command line and in a variable, an array in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct List(pub Vec<String>);
+
+impl FromStr for List {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()))
+    }
+}
 
 options! {
     /// Address and port to listen on [default: 127.0.0.1:8787]
