@@ -1,6 +1,7 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
 mod domain;
+mod reply;
 mod schema;
 
 pub use domain::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};

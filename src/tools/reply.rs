@@ -1,0 +1,268 @@
+//! From a run's outcome to the answer of a call: the text, the structured value, the error flag.
+
+use serde_json::Value;
+
+use super::schema;
+use crate::model::{
+    CallReply, Capture, Content, Ending, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
+};
+
+/// What a reply is made from.
+pub struct Finished<'a> {
+    /// The run's id.
+    pub run: RunId,
+    /// How the script was called.
+    pub style: Style,
+    /// What happened.
+    pub outcome: &'a Outcome,
+    /// The limits it ran under, to name the one that was hit.
+    pub limits: &'a Limits,
+    /// The checked output schema, where the tool has one.
+    pub output: Option<&'a jsonschema::Validator>,
+}
+
+impl Finished<'_> {
+    /// The answer. A [`ReturnValue::ProtocolError`] is the caller's to map; here it reads as an error text.
+    pub fn reply(&self) -> CallReply {
+        let mut reply = match (&self.outcome.returned, &self.outcome.ending) {
+            (Some(returned), Ending::Ok | Ending::Error) => self.returned(returned),
+            _ => self.printed(),
+        };
+        reply.run = Some(self.run);
+        reply
+    }
+
+    fn returned(&self, returned: &ReturnValue) -> CallReply {
+        match returned {
+            ReturnValue::Nothing => self.checked(CallReply::text(self.stdout_text()), None),
+            ReturnValue::Text(text) => self.checked(CallReply::text(text.clone()), Some(Value::from(text.as_str()))),
+            ReturnValue::Value(value) => self.checked(CallReply::value(value.clone()), Some(value.clone())),
+            ReturnValue::Content(content) => CallReply { content: with_text(content), ..CallReply::default() },
+            ReturnValue::ToolError { text, data } => CallReply { structured: data.clone(), ..CallReply::error(text) },
+            ReturnValue::ProtocolError { code, text } => CallReply::error(format!("{text} (code {code})")),
+            ReturnValue::Exception(exception) => CallReply::error(exception_text(exception)),
+        }
+    }
+
+    /// Script style, and every run that ended before `main` did.
+    fn printed(&self) -> CallReply {
+        let mut reply = CallReply::text(self.whole_text());
+        reply.is_error = self.outcome.ending != Ending::Ok;
+        if reply.is_error || self.style == Style::Function || self.output.is_none() {
+            return reply;
+        }
+        match serde_json::from_str::<Value>(&self.outcome.stdout.text) {
+            Ok(value) if !self.outcome.stdout.truncated => {
+                reply.structured = Some(value.clone());
+                self.checked(reply, Some(value))
+            }
+            Ok(_) | Err(_) => CallReply::error(format!(
+                "The tool has an output schema, so its standard output must be one JSON value; it was:\n{}",
+                reply_text(&reply)
+            )),
+        }
+    }
+
+    /// Holds the value against the output schema, where there is one.
+    fn checked(&self, reply: CallReply, value: Option<Value>) -> CallReply {
+        let Some(validator) = self.output else { return reply };
+        let Some(value) = value else {
+            return CallReply::error("Result does not match outputSchema: the tool returned nothing");
+        };
+        match schema::problems(validator, &value) {
+            None => CallReply { structured: Some(value), ..reply },
+            Some(problems) => CallReply::error(format!(
+                "Result does not match outputSchema: {}",
+                problems.replace("the arguments", "the result")
+            )),
+        }
+    }
+
+    fn stdout_text(&self) -> String {
+        let text = self.stream(&self.outcome.stdout);
+        if text.is_empty() { "(no output)".to_owned() } else { text }
+    }
+
+    fn whole_text(&self) -> String {
+        let mut parts = vec![self.stdout_text()];
+        let stderr = self.stream(&self.outcome.stderr);
+        if !stderr.is_empty() {
+            parts.push(format!("[stderr] {stderr}"));
+        }
+        if let Some(problem) = &self.outcome.problem {
+            parts.push(format!("[error] {problem}"));
+        }
+        match &self.outcome.ending {
+            Ending::Ok | Ending::Error => {}
+            Ending::Exit(status) => parts.push(format!("[exit {status}]")),
+            Ending::Signal(signal) => parts.push(format!("[exit -{signal}]")),
+            Ending::Timeout => parts.push("[timeout]".to_owned()),
+            Ending::Cancelled => parts.push("[cancelled]".to_owned()),
+            Ending::Interrupted => parts.push("[interrupted] the server stopped".to_owned()),
+            Ending::Limit(limit) => parts.push(format!("[limit] {}", limit_text(*limit, self.limits))),
+        }
+        parts.join("\n")
+    }
+
+    fn stream(&self, capture: &Capture) -> String {
+        let text = capture.text.strip_suffix('\n').unwrap_or(&capture.text);
+        if !capture.truncated {
+            return text.to_owned();
+        }
+        format!("{text}\n[truncated: {} bytes, run {}]", capture.total_bytes, self.run)
+    }
+}
+
+/// Names a limit with its value.
+pub fn limit_text(limit: Limit, limits: &Limits) -> String {
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    match limit {
+        Limit::Cpu => format!("cpu: more than {} s of CPU time", limits.cpu.as_secs_f64()),
+        Limit::Memory => format!("memory: more than {} over all processes", mib(limits.memory_bytes)),
+        Limit::Output => format!("output: more than {} on one stream", mib(limits.output_spool_bytes)),
+        Limit::Result => format!("result: more than {}", mib(limits.result_bytes)),
+    }
+}
+
+fn exception_text(exception: &ToolException) -> String {
+    let head = match exception.message.as_str() {
+        "" => exception.kind.clone(),
+        message => format!("{}: {message}", exception.kind),
+    };
+    match exception.traceback.trim_end() {
+        "" => head,
+        traceback => format!("{head}\n{traceback}"),
+    }
+}
+
+/// Clients drop what they can't show; a text block always stands beside it.
+fn with_text(content: &[Content]) -> Vec<Content> {
+    let mut content = content.to_vec();
+    if !content.iter().any(|block| matches!(block, Content::Text { .. })) {
+        let kinds: Vec<&str> = content
+            .iter()
+            .map(|block| match block {
+                Content::Text { .. } => "text",
+                Content::Image { .. } => "image",
+                Content::Audio { .. } => "audio",
+                Content::ResourceLink { uri, .. } => uri.as_str(),
+                Content::Resource { resource } => resource.uri.as_str(),
+            })
+            .collect();
+        let text = if kinds.is_empty() { "(no output)".to_owned() } else { format!("[{}]", kinds.join(", ")) };
+        content.push(Content::text(text));
+    }
+    content
+}
+
+/// The reply's text blocks, joined by newlines.
+pub fn reply_text(reply: &CallReply) -> String {
+    let texts: Vec<&str> = reply
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Content::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{SandboxLevel, Usage};
+
+    fn outcome(ending: Ending, returned: Option<ReturnValue>, stdout: &str, stderr: &str) -> Outcome {
+        let capture = |text: &str| Capture { text: text.into(), total_bytes: text.len() as u64, ..Capture::default() };
+        Outcome {
+            ending,
+            returned,
+            problem: None,
+            stdout: capture(stdout),
+            stderr: capture(stderr),
+            usage: Usage::default(),
+            sandbox: SandboxLevel::Full,
+        }
+    }
+
+    fn reply(style: Style, outcome: &Outcome, schema: Option<Value>) -> CallReply {
+        let output = schema.map(|schema| schema::compile("output_schema", &schema).unwrap());
+        let finished = Finished {
+            run: RunId(uuid::Uuid::nil()),
+            style,
+            outcome,
+            limits: &Limits::default(),
+            output: output.as_ref(),
+        };
+        finished.reply()
+    }
+
+    fn text(style: Style, outcome: &Outcome) -> (String, bool) {
+        let reply = reply(style, outcome, None);
+        (reply_text(&reply), reply.is_error)
+    }
+
+    #[test]
+    fn the_text_of_a_script_is_the_originals_contract() {
+        let script = |ending, out, err| text(Style::Script, &outcome(ending, None, out, err));
+        assert_eq!(script(Ending::Ok, "hi\n", ""), ("hi".into(), false));
+        assert_eq!(script(Ending::Ok, "", ""), ("(no output)".into(), false));
+        assert_eq!(script(Ending::Ok, "ok\n", "careful\n"), ("ok\n[stderr] careful".into(), false));
+        assert_eq!(script(Ending::Exit(3), "out\n", "err\n"), ("out\n[stderr] err\n[exit 3]".into(), true));
+        assert_eq!(script(Ending::Signal(9), "", ""), ("(no output)\n[exit -9]".into(), true));
+        assert_eq!(script(Ending::Timeout, "begin\n", ""), ("begin\n[timeout]".into(), true));
+        let (text, is_error) = script(Ending::Limit(Limit::Memory), "", "");
+        assert!(text.ends_with("[limit] memory: more than 512 MiB over all processes") && is_error);
+    }
+
+    #[test]
+    fn a_cut_stream_says_how_long_it_was() {
+        let mut outcome = outcome(Ending::Ok, None, "abc", "");
+        outcome.stdout.truncated = true;
+        outcome.stdout.total_bytes = 5_000_000;
+        assert_eq!(
+            text(Style::Script, &outcome).0,
+            "abc\n[truncated: 5000000 bytes, run 00000000-0000-0000-0000-000000000000]"
+        );
+    }
+
+    #[test]
+    fn what_main_returns_is_the_result_and_prints_are_not() {
+        let value = json!({"a": 1});
+        let outcome_ = outcome(Ending::Ok, Some(ReturnValue::Value(value.clone())), "printed\n", "");
+        let answer = reply(Style::Function, &outcome_, None);
+        assert_eq!((reply_text(&answer).as_str(), answer.structured), ("{\"a\":1}", Some(value)));
+        let nothing = outcome(Ending::Ok, Some(ReturnValue::Nothing), "printed\n", "noise");
+        assert_eq!(text(Style::Function, &nothing).0, "printed");
+        let error = ReturnValue::Exception(ToolException {
+            kind: "ValueError".into(),
+            message: "bad".into(),
+            traceback: "  line 2".into(),
+        });
+        assert_eq!(
+            text(Style::Function, &outcome(Ending::Error, Some(error), "", "")),
+            ("ValueError: bad\n  line 2".into(), true)
+        );
+    }
+
+    #[test]
+    fn results_are_held_against_the_output_schema() {
+        let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]});
+        let good = reply(Style::Script, &outcome(Ending::Ok, None, "{\"sum\": 5}\n", ""), Some(schema.clone()));
+        assert_eq!((good.structured, good.is_error), (Some(json!({"sum": 5})), false));
+        let bad = reply(Style::Script, &outcome(Ending::Ok, None, "{\"sum\": \"five\"}", ""), Some(schema.clone()));
+        assert!(bad.is_error && bad.structured.is_none() && reply_text(&bad).contains("`/sum`"), "{bad:?}");
+        let none = reply(Style::Script, &outcome(Ending::Ok, None, "five", ""), Some(schema));
+        assert!(none.is_error && reply_text(&none).contains("one JSON value"));
+    }
+
+    #[test]
+    fn a_text_block_always_stands_beside_others() {
+        let audio = Content::Audio { data: String::new(), mime_type: "audio/wav".into() };
+        let outcome = outcome(Ending::Ok, Some(ReturnValue::Content(vec![audio])), "", "");
+        assert_eq!(reply(Style::Function, &outcome, None).content.len(), 2);
+    }
+}
