@@ -18,7 +18,7 @@ pub use run::{
     Usage,
 };
 pub use tool::{
-    EnvironmentLock, Grants, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
+    EnvironmentLock, Grants, Inferred, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
 };
 
 /// A moment in UTC, to the millisecond, as milliseconds since the Unix epoch.

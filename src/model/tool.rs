@@ -38,6 +38,17 @@ pub struct Grants {
     pub calls: Vec<String>,
 }
 
+/// Which fields were understood from the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inferred {
+    /// The input schema.
+    pub input_schema: bool,
+    /// The output schema.
+    pub output_schema: bool,
+    /// The description.
+    pub description: bool,
+}
+
 /// What the resolver fixed for a version's dependencies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentLock {
@@ -60,8 +71,14 @@ pub struct ToolDefinition {
     pub style: Style,
     /// The source text.
     pub code: String,
-    /// The requirements, from the field and the code's own metadata block.
+    /// The requirements that the author gave in the field.
     pub dependencies: Vec<String>,
+    /// The requirements from the code's own metadata block.
+    #[serde(default)]
+    pub code_dependencies: Vec<String>,
+    /// What was understood from the code rather than given, so that a change of code is understood anew.
+    #[serde(default)]
+    pub inferred: Inferred,
     /// The `requires-python` specifier.
     pub requires_python: Option<String>,
     /// JSON Schema of the arguments, verbatim or inferred.

@@ -1,5 +1,6 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
+mod authoring;
 mod domain;
 mod reply;
 mod schema;

@@ -1,0 +1,319 @@
+//! What an author gave: the fields of `omniforge_create_tool` and `omniforge_update_tool`, cleaned and checked one by one.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::model::{Ceilings, Grants, Language, Mode};
+
+/// The most bytes of code.
+const CODE_BYTES: usize = 1 << 20;
+/// The most bytes of a description.
+const DESCRIPTION_BYTES: usize = 4 << 10;
+/// The most dependencies.
+const DEPENDENCIES: usize = 64;
+/// The most bytes of `meta` and of `icons`.
+const EXTRA_BYTES: usize = 64 << 10;
+
+/// The fields of a save. A field that was left out is `None`; one that was given as `null` is `Some(None)` where an
+/// update can take it back.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Draft {
+    /// The source text.
+    pub code: Option<String>,
+    /// What it is written in.
+    pub language: Option<String>,
+    /// A name for people.
+    #[serde(deserialize_with = "given")]
+    pub title: Option<Option<String>>,
+    /// What it does.
+    #[serde(deserialize_with = "given")]
+    pub description: Option<Option<String>>,
+    /// Requirements.
+    pub dependencies: Option<Vec<String>>,
+    /// JSON Schema of the arguments.
+    #[serde(deserialize_with = "given")]
+    pub input_schema: Option<Option<Value>>,
+    /// JSON Schema of the result.
+    #[serde(deserialize_with = "given")]
+    pub output_schema: Option<Option<Value>>,
+    /// Hints.
+    pub annotations: Option<Map<String, Value>>,
+    /// Icons.
+    pub icons: Option<Vec<Value>>,
+    /// Words to search by.
+    pub tags: Option<Vec<String>>,
+    /// Wall seconds.
+    #[serde(deserialize_with = "given")]
+    pub timeout_seconds: Option<Option<f64>>,
+    /// Mebibytes.
+    #[serde(deserialize_with = "given")]
+    pub memory_mb: Option<Option<u64>>,
+    /// Hosts.
+    pub network: Option<Vec<String>>,
+    /// Names of secrets.
+    pub secrets: Option<Vec<String>>,
+    /// Names of tools.
+    pub calls: Option<Vec<String>>,
+    /// How calls answer.
+    pub mode: Option<String>,
+    /// Needs the tasks extension.
+    pub task_required: Option<bool>,
+    /// Started again after an interruption.
+    pub retry: Option<bool>,
+    /// Keeps one interpreter.
+    pub resident: Option<Value>,
+    /// `_meta` of the listed tool.
+    #[serde(deserialize_with = "given")]
+    pub meta: Option<Option<Map<String, Value>>>,
+    /// Arguments are never coerced.
+    pub strict_arguments: Option<bool>,
+    /// Whether it is listed.
+    pub enabled: Option<bool>,
+}
+
+fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+/// A field that can't be used: its name, what is wrong and what would be right.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[error("`{field}`: {problem}")]
+pub struct FieldError {
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+fn wrong<T>(field: &'static str, problem: impl Into<String>) -> Result<T, FieldError> {
+    Err(FieldError { field, problem: problem.into() })
+}
+
+impl Draft {
+    /// Cleans texts and checks every field by itself.
+    ///
+    /// # Errors
+    /// The first [`FieldError`].
+    pub fn checked(mut self, ceilings: &Ceilings) -> Result<Self, FieldError> {
+        self.check_code()?;
+        self.clean_texts()?;
+        self.check_limits(ceilings)?;
+        self.check_lists()?;
+        self.check_later()?;
+        check_annotations(self.annotations.as_ref())?;
+        check_icons(self.icons.as_deref())?;
+        check_meta(self.meta.as_ref().and_then(Option::as_ref))?;
+        Ok(self)
+    }
+
+    fn check_code(&self) -> Result<(), FieldError> {
+        let Some(code) = &self.code else { return Ok(()) };
+        if code.trim().is_empty() {
+            return wrong("code", "it is empty");
+        }
+        if code.len() > CODE_BYTES {
+            return wrong("code", format!("it is {} bytes; at most {CODE_BYTES} are allowed", code.len()));
+        }
+        match code.lines().position(|line| line.contains('\0')) {
+            Some(line) => wrong("code", format!("line {} holds a NUL character", line + 1)),
+            None => Ok(()),
+        }
+    }
+
+    fn clean_texts(&mut self) -> Result<(), FieldError> {
+        for text in [&mut self.title, &mut self.description].into_iter().flatten().flatten() {
+            *text = clean(text);
+        }
+        if let Some(Some(title)) = &self.title
+            && title.chars().count() > 200
+        {
+            return wrong("title", "it is longer than 200 characters");
+        }
+        if let Some(Some(description)) = &self.description
+            && description.len() > DESCRIPTION_BYTES
+        {
+            return wrong(
+                "description",
+                format!("it is {} bytes; at most {DESCRIPTION_BYTES} are allowed", description.len()),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self, ceilings: &Ceilings) -> Result<(), FieldError> {
+        let most = ceilings.wall.as_secs_f64();
+        if let Some(Some(seconds)) = self.timeout_seconds
+            && !(seconds > 0.0 && seconds <= most)
+        {
+            return wrong("timeout_seconds", format!("{seconds} is not between 0 (excluded) and {most}"));
+        }
+        let most = ceilings.memory_bytes >> 20;
+        if let Some(Some(megabytes)) = self.memory_mb
+            && !(16..=most).contains(&megabytes)
+        {
+            return wrong("memory_mb", format!("{megabytes} is not between 16 and {most}"));
+        }
+        Ok(())
+    }
+
+    fn check_lists(&self) -> Result<(), FieldError> {
+        if let Some(list) = &self.dependencies
+            && list.len() > DEPENDENCIES
+        {
+            return wrong("dependencies", format!("{} are given; at most {DEPENDENCIES} are allowed", list.len()));
+        }
+        if let Some(tags) = &self.tags {
+            if tags.len() > 32 {
+                return wrong("tags", "more than 32 are given");
+            }
+            if let Some(bad) = tags.iter().find(|tag| tag.is_empty() || tag.chars().count() > 64 || **tag != clean(tag))
+            {
+                return wrong("tags", format!("`{bad}` is not 1 to 64 visible characters"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the catalogue knows of but no run does yet: refused, so that nothing is saved that has no effect.
+    fn check_later(&self) -> Result<(), FieldError> {
+        match self.mode.as_deref() {
+            None | Some("auto" | "sync") => {}
+            Some("async") => return wrong("mode", "`async` is not available in this release; use `auto` or `sync`"),
+            Some(other) => return wrong("mode", format!("`{other}` is no mode; use `auto` or `sync`")),
+        }
+        if self.task_required == Some(true) {
+            return wrong("task_required", "tasks are not available in this release; leave it out");
+        }
+        if self.retry == Some(true) {
+            return wrong("retry", "it needs mode `async`, which is not available in this release; leave it out");
+        }
+        match &self.resident {
+            None | Some(Value::Null | Value::Bool(false)) => Ok(()),
+            Some(_) => wrong("resident", "resident tools are not available in this release; leave it out"),
+        }
+    }
+
+    /// The language, where one is given.
+    ///
+    /// # Errors
+    /// [`FieldError`] when it is none we know.
+    pub fn language(&self) -> Result<Option<Language>, FieldError> {
+        let Some(name) = self.language.as_deref() else { return Ok(None) };
+        match Language::parse(name) {
+            Some(language) => Ok(Some(language)),
+            None => wrong("language", format!("`{name}` is unknown; use python, javascript, typescript or bash")),
+        }
+    }
+
+    /// The mode, where one is given (already checked).
+    pub fn mode(&self) -> Option<Mode> {
+        self.mode.as_deref().map(|mode| if mode == "sync" { Mode::Sync } else { Mode::Auto })
+    }
+
+    /// The grants with this draft's changes.
+    pub fn grants(&self, before: Grants) -> Grants {
+        Grants {
+            network: self.network.clone().unwrap_or(before.network),
+            secrets: self.secrets.clone().unwrap_or(before.secrets),
+            calls: self.calls.clone().unwrap_or(before.calls),
+        }
+    }
+}
+
+/// Removes what can hide or reorder text: control characters (but line breaks and tabs), bidirectional controls,
+/// zero-width characters, and the invisible tag characters.
+pub fn clean(text: &str) -> String {
+    let hidden = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c,
+                '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
+    };
+    text.chars().filter(|c| !hidden(*c)).collect::<String>().trim().to_owned()
+}
+
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+
+fn check_annotations(annotations: Option<&Map<String, Value>>) -> Result<(), FieldError> {
+    for (key, value) in annotations.into_iter().flatten() {
+        let right =
+            if key == "title" { value.is_string() } else { HINTS.contains(&key.as_str()) && value.is_boolean() };
+        if !right {
+            let known = format!("title (text), {} (true or false)", HINTS.join(", "));
+            return wrong("annotations", format!("`{key}`: {value} is not usable; known are {known}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_icons(icons: Option<&[Value]>) -> Result<(), FieldError> {
+    let Some(icons) = icons else { return Ok(()) };
+    for (index, icon) in icons.iter().enumerate() {
+        let source = icon.get("src").and_then(Value::as_str).unwrap_or_default();
+        if !(source.starts_with("https://") || source.starts_with("data:image/")) {
+            return wrong("icons", format!("/{index}/src must be an https: URL or a data:image/… URI"));
+        }
+    }
+    if Value::from(icons).to_string().len() > EXTRA_BYTES {
+        return wrong("icons", format!("they are more than {EXTRA_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+fn check_meta(meta: Option<&Map<String, Value>>) -> Result<(), FieldError> {
+    let Some(meta) = meta else { return Ok(()) };
+    if let Some(key) = meta.keys().find(|key| key.contains("modelcontextprotocol") || key.starts_with("omniforge/")) {
+        return wrong(
+            "meta",
+            format!("the key `{key}` is reserved; use a prefix of your own, such as `example.com/{key}`"),
+        );
+    }
+    if serde_json::to_string(meta).map_or(0, |text| text.len()) > EXTRA_BYTES {
+        return wrong("meta", format!("it is more than {EXTRA_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(value: Value) -> String {
+        let draft: Draft = serde_json::from_value(value).unwrap();
+        draft.checked(&Ceilings::default()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_with_what_would_be_right() {
+        assert!(problem(json!({"code": "  "})).contains("`code`: it is empty"));
+        assert!(problem(json!({"code": "a\nb\0"})).contains("line 2"));
+        assert!(problem(json!({"code": "x".repeat(CODE_BYTES + 1)})).contains("at most"));
+        assert!(problem(json!({"description": "d".repeat(5000)})).contains("`description`"));
+        assert!(problem(json!({"timeout_seconds": 0})).contains("between 0"));
+        assert!(problem(json!({"memory_mb": 1})).contains("between 16"));
+        assert!(problem(json!({"mode": "async"})).contains("not available"));
+        assert!(problem(json!({"annotations": {"readOnly": true}})).contains("readOnlyHint"));
+        assert!(problem(json!({"icons": [{"src": "javascript:x"}]})).contains("/0/src"));
+        assert!(problem(json!({"meta": {"io.modelcontextprotocol/x": 1}})).contains("reserved"));
+        assert!(problem(json!({"tags": ["a\u{200b}"]})).contains("`tags`"));
+    }
+
+    #[test]
+    fn texts_lose_what_hides_or_reorders() {
+        assert_eq!(clean(" a\u{202E}b\u{200B}c\u{7}\u{E0041}\nd\u{FEFF} "), "abc\nd");
+    }
+
+    #[test]
+    fn null_is_told_from_left_out() {
+        let draft: Draft = serde_json::from_value(json!({"output_schema": null})).unwrap();
+        assert_eq!(draft.output_schema, Some(None));
+        assert_eq!(draft.input_schema, None);
+    }
+}
