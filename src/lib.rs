@@ -10,3 +10,4 @@ pub mod model;
 pub mod runner;
 pub mod telemetry;
 pub mod tools;
+pub mod trust;

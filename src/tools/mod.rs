@@ -1,6 +1,7 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
 mod authoring;
+mod builtin;
 mod domain;
 mod reply;
 mod schema;
