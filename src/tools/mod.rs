@@ -1,5 +1,6 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
+mod arguments;
 mod authoring;
 mod builtin;
 mod domain;
