@@ -40,6 +40,11 @@ impl LiveRuns {
         found.map(|run| run.cancel.cancel()).is_some()
     }
 
+    /// Asks every run to stop.
+    pub fn cancel_all(&self) {
+        self.lock().values().for_each(|run| run.cancel.cancel());
+    }
+
     /// How many runs are alive.
     pub fn count(&self) -> usize {
         self.lock().len()

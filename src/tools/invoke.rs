@@ -80,7 +80,7 @@ impl Tools {
     async fn run(self, invocation: Invocation, events: mpsc::Sender<RunEvent>, cancel: CancellationToken) -> Done {
         let id = self.clock.new_run_id();
         let mut row = self.first_row(id, &invocation);
-        if let Err(error) = self.store.start_run(&row).await {
+        if let Err(error) = self.store.start_run(row.clone()) {
             return Done { reply: Err(internal("a run could not be recorded", &error)), row };
         }
         let _live = self.live.enter(id, invocation.caller.principal.clone(), cancel.clone());
@@ -94,9 +94,7 @@ impl Tools {
             Ok(outcome) => self.conclude(&invocation, id, &limits, &outcome, &mut row),
             Err(stopped) => stopped.conclude(&mut row),
         };
-        if let Err(error) = self.store.finish_run(&row).await {
-            tracing::error!(run.id = %id, %error, "The end of run {id} could not be recorded");
-        }
+        self.store.finish_run(row.clone());
         Done { reply, row }
     }
 

@@ -37,15 +37,10 @@ impl Tools {
         let filter = RunFilter {
             principal: (!call.caller.scopes.has(Scope::Admin)).then(|| call.caller.principal.clone()),
             tool_name: tool,
-            state: match ending.as_deref() {
-                None => RunState::Any,
-                Some("running") => RunState::Running,
-                Some(ending) => RunState::Ended(ending.to_owned()),
-            },
+            state: ending.as_deref().and_then(state),
             before: before.as_deref().map(parse_id).transpose()?,
-            limit: limit.unwrap_or(50),
         };
-        let rows = self.store.list_runs(&filter).await?;
+        let rows = self.store.list_runs(&filter, limit.unwrap_or(50)).await?;
         let runs: Vec<Value> = rows
             .iter()
             .map(|row| {
@@ -65,6 +60,15 @@ impl Tools {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
         }
         Err(Failed::Refused(format!("no run {run_id} of yours is alive in this server; omniforge_list_runs shows them")))
+    }
+}
+
+/// The state that the schema's words name.
+fn state(word: &str) -> Option<RunState> {
+    let ended = ["ok", "error", "exit", "signal", "timeout", "cancelled", "limit", "interrupted"];
+    match word {
+        "running" => Some(RunState::Running),
+        word => ended.into_iter().find(|ended| *ended == word).map(RunState::Ended),
     }
 }
 
