@@ -3,6 +3,9 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod http;
+pub mod mcp;
 pub mod model;
 pub mod runner;
+pub mod stdio;
 pub mod tools;
