@@ -25,6 +25,17 @@ pub const NODE: &str = "node/run.cjs";
 
 /// Each file's path within the harness, and its text.
 const FILES: &[(&str, &str)] = &embed![
+    "node/run.cjs",
+    "node/channel.cjs",
+    "node/content.cjs",
+    "node/driver.cjs",
+    "node/failure.cjs",
+    "node/loading.cjs",
+    "node/omniforge.cjs",
+    "node/results.cjs",
+    "node/syntax.cjs",
+    "node/vendor/acorn.js",
+    "node/vendor/acorn.LICENSE",
     "python/run.py",
     "python/compile.py",
     "python/lib/omniforge/__init__.py",
