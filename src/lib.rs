@@ -4,6 +4,7 @@
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
 pub mod app;
+pub mod auth;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -59,7 +59,8 @@ impl App {
         };
         let lifecycle = Lifecycle::default();
         let instance = clock.new_id().to_string();
-        let lock = InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
+        let lock =
+            InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
         let row = Instance {
             id: instance.clone(),
             pid: i64::from(std::process::id()),
@@ -88,7 +89,8 @@ impl App {
             },
         };
         let tools = Tools::open(parts).await?;
-        let app = Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
+        let app =
+            Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
         app.lifecycle.tasks.spawn(upkeep::keep(app.store.clone(), app.auth.clone(), app.lifecycle.closing.clone()));
         Ok(app)
     }

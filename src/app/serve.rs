@@ -31,7 +31,10 @@ pub enum ServeOutput {
 /// What failed and what to do about it.
 pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) -> anyhow::Result<()> {
     let listener = TcpListener::bind(settings.listen).await.with_context(|| {
-        format!("cannot listen on {}; is another server running there? `--listen ADDRESS:PORT` chooses another", settings.listen)
+        format!(
+            "cannot listen on {}; is another server running there? `--listen ADDRESS:PORT` chooses another",
+            settings.listen
+        )
     })?;
     let listen = listener.local_addr()?;
     let app = App::start(&settings, spawner).await?;
@@ -113,7 +116,8 @@ async fn ready_json(app: &App, settings: &Settings, url: &str) -> anyhow::Result
 async fn banner(app: &App, settings: &Settings, url: &str) -> anyhow::Result<String> {
     let mut text = format!("OmniForge {} is ready.\n\n", env!("CARGO_PKG_VERSION"));
     if app.runner.sandbox() != SandboxLevel::Full {
-        text += &format!("  WARNING     the sandbox is `{}`: scripts are less confined\n", app.runner.sandbox().as_str());
+        text +=
+            &format!("  WARNING     the sandbox is `{}`: scripts are less confined\n", app.runner.sandbox().as_str());
     }
     text += &format!("  MCP         {url}/mcp\n");
     let code = app.auth.new_sign_in_link().await?;

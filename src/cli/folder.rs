@@ -72,7 +72,8 @@ pub fn read(dir: &Path) -> anyhow::Result<Map<String, Value>> {
     if !tool.contains_key("code") {
         let Some(file) = file else { bail!("{}: `language = \"{language}\"` is unknown", manifest.display()) };
         let path = dir.join(file);
-        let code = std::fs::read_to_string(&path).with_context(|| format!("cannot read the code {}", path.display()))?;
+        let code =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read the code {}", path.display()))?;
         tool.insert("code".to_owned(), Value::from(code));
     }
     Ok(tool)

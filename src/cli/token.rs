@@ -91,8 +91,9 @@ async fn open(place: &Place) -> anyhow::Result<(Store, Auth)> {
 }
 
 async fn create(create: Create) -> anyhow::Result<()> {
-    let scopes = Scopes::parse(&create.scope)
-        .map_err(|word| anyhow!("`--scope {}`: `{word}` is no scope; use call, author, approve, admin", create.scope))?;
+    let scopes = Scopes::parse(&create.scope).map_err(|word| {
+        anyhow!("`--scope {}`: `{word}` is no scope; use call, author, approve, admin", create.scope)
+    })?;
     let lifetime = create.expires.as_deref().map(duration).transpose()?;
     let (store, auth) = open(&create.place).await?;
     let request = TokenRequest {

@@ -1,3 +1,201 @@
 //! Where a run happens: environment → sandbox → process. Knows nothing of tools, callers or the store.
 
-pub mod harness;
+mod advice;
+mod capture;
+pub mod environment;
+mod error;
+mod frames;
+mod harness;
+mod inspection;
+mod interpreters;
+mod launch;
+mod layout;
+mod outcome;
+mod process;
+mod sandbox;
+mod selftest;
+mod spawner;
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::{Language, Limits, Outcome, RunEvent, RunId, SandboxLevel, Style};
+use frames::Frame;
+use process::Finished;
+use spawner::SpawnerClient;
+
+pub use environment::{
+    EnvironmentOptions, EnvironmentState, Environments, Requirement, check_requires_python, parse_requirements,
+};
+pub use error::RunnerError;
+pub use inspection::{CodeError, Inspection};
+pub use interpreters::Runtime;
+pub use spawner::{Spawner, run_spawner_if_asked};
+
+/// How a runner is made.
+#[derive(Clone, Debug)]
+pub struct RunnerOptions {
+    /// How runs are confined.
+    pub sandbox: SandboxLevel,
+    /// This process's own directory (0700): harness, run directories, spooled output. Made where it doesn't exist.
+    pub runtime_dir: PathBuf,
+    /// Where interpreters are looked for, as in `PATH`.
+    pub search_path: OsString,
+    /// The Python to use, where it isn't the first that is found.
+    pub python: Option<PathBuf>,
+    /// The Node to use.
+    pub node: Option<PathBuf>,
+    /// The Bash to use.
+    pub bash: Option<PathBuf>,
+}
+
+/// One script to run.
+#[derive(Clone, Debug)]
+pub struct RunRequest {
+    /// The run's id; names its files.
+    pub id: RunId,
+    /// What the code is written in.
+    pub language: Language,
+    /// How it is called.
+    pub style: Style,
+    /// The code.
+    pub code: Arc<str>,
+    /// The arguments, a JSON object.
+    pub arguments: Box<RawValue>,
+    /// What it may use.
+    pub limits: Limits,
+    /// The directory of its dependencies.
+    pub environment: Option<PathBuf>,
+    /// Facts for the script's `ctx`, a JSON object.
+    pub context: Value,
+    /// Granted secrets: variable name and value.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// Runs scripts in sandboxes. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    spawner: SpawnerClient,
+    sandbox: SandboxLevel,
+    runtime_dir: PathBuf,
+    runtimes: Vec<Runtime>,
+}
+
+impl Runner {
+    /// Finds the interpreters, writes the harness and proves the whole sandbox. Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    /// [`RunnerError::Sandbox`] names the step that the machine refuses and what to do; nothing runs then. Others when
+    /// files can't be written or the spawner is gone.
+    pub async fn start(options: RunnerOptions, spawner: Spawner) -> Result<Self, RunnerError> {
+        let spawner = SpawnerClient::new(spawner).map_err(|source| RunnerError::Spawner { source })?;
+        let prepare = tokio::task::spawn_blocking(move || {
+            let runtimes = interpreters::find(&options);
+            write_files(&options.runtime_dir, &runtimes)?;
+            Ok::<_, RunnerError>((options, runtimes))
+        });
+        let (options, runtimes) = prepare.await.map_err(RunnerError::io("prepare the runner"))??;
+        let inner = Inner { spawner, sandbox: options.sandbox, runtime_dir: options.runtime_dir, runtimes };
+        let runner = Self { inner: Arc::new(inner) };
+        selftest::prove(&runner).await?;
+        Ok(runner)
+    }
+
+    /// Runs a script to its end. Events arrive on `events` in order; when that channel is full they are dropped.
+    ///
+    /// # Errors
+    /// When the process can't be started. A script that fails is an [`Outcome`].
+    ///
+    /// # Cancellation
+    /// `cancel`, or dropping the future, kills the whole process tree.
+    pub async fn run(
+        &self,
+        request: RunRequest,
+        events: mpsc::Sender<RunEvent>,
+        cancel: CancellationToken,
+    ) -> Result<Outcome, RunnerError> {
+        let finished = self.finish(&request, false, &events, &cancel).await?;
+        Ok(outcome::of(finished, request.style, self.inner.sandbox))
+    }
+
+    /// Has the harness look at code that is not executed; its answer, where it gave one.
+    pub(self) async fn look_at(&self, request: &RunRequest) -> Result<(Option<Value>, Outcome), RunnerError> {
+        let (events, _nobody) = mpsc::channel(1);
+        let mut finished = self.finish(request, true, &events, &CancellationToken::new()).await?;
+        let answer = match std::mem::replace(&mut finished.last, Ok(None)) {
+            Ok(Some(Frame::Answer(answer))) => Some(answer),
+            other => {
+                finished.last = other;
+                None
+            }
+        };
+        Ok((answer, outcome::of(finished, request.style, self.inner.sandbox)))
+    }
+
+    async fn finish(
+        &self,
+        request: &RunRequest,
+        inspect: bool,
+        events: &mpsc::Sender<RunEvent>,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, RunnerError> {
+        let inner = &self.inner;
+        let runtime = self.runtime(request.language).ok_or(RunnerError::NoRuntime { language: request.language })?;
+        let (launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
+        let finished = process::execute(&inner.spawner, launch, events, cancel).await;
+        if let Some(directory) = layout.directory {
+            directory.remove().await;
+        }
+        finished
+    }
+
+    /// The runtime for a language, where one is installed.
+    pub fn runtime(&self, language: Language) -> Option<&Runtime> {
+        self.inner.runtimes.iter().find(|runtime| runtime.language == language)
+    }
+
+    /// What is installed, in the order of [`Language::ALL`].
+    pub fn runtimes(&self) -> &[Runtime] {
+        &self.inner.runtimes
+    }
+
+    /// How runs are confined.
+    pub fn sandbox(&self) -> SandboxLevel {
+        self.inner.sandbox
+    }
+}
+
+/// Writes the harness and its bytecode. What the tool reads of it must be readable by the id that the sandbox maps.
+fn write_files(runtime_dir: &Path, runtimes: &[Runtime]) -> Result<(), RunnerError> {
+    let failed = RunnerError::io("write the runner's files");
+    for name in ["", "spool", "run"] {
+        DirBuilder::new().recursive(true).mode(0o700).create(runtime_dir.join(name)).map_err(&failed)?;
+    }
+    let harness = runtime_dir.join("harness");
+    harness::write(&harness).map_err(&failed)?;
+    for runtime in runtimes.iter().filter(|runtime| runtime.language == Language::Python) {
+        interpreters::compile_harness(runtime, &harness.join(harness::PYTHON_COMPILE))?;
+    }
+    open_to_all(&harness).map_err(&failed)
+}
+
+fn open_to_all(path: &Path) -> std::io::Result<()> {
+    if !path.is_dir() {
+        return std::fs::set_permissions(path, Permissions::from_mode(0o644));
+    }
+    std::fs::set_permissions(path, Permissions::from_mode(0o755))?;
+    std::fs::read_dir(path)?.try_for_each(|entry| open_to_all(&entry?.path()))
+}

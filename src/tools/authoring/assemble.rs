@@ -101,7 +101,9 @@ impl Parts<'_> {
             }
         }
         let inferred = self.inspection.input_schema.clone().unwrap_or_else(|| {
-            warnings.push("no input_schema was given and none can be read from the code: any arguments are accepted".into());
+            warnings.push(
+                "no input_schema was given and none can be read from the code: any arguments are accepted".into(),
+            );
             json!({"type": "object"})
         });
         (inferred, true)
@@ -112,9 +114,7 @@ impl Parts<'_> {
             Some(Some(given)) => (Some(given.clone()), false),
             Some(None) => (None, false),
             None => match self.before {
-                Some(before) if !before.inferred.output_schema => {
-                    (before.output_schema.clone(), false)
-                }
+                Some(before) if !before.inferred.output_schema => (before.output_schema.clone(), false),
                 _ => (self.inspection.output_schema.clone(), true),
             },
         }

@@ -59,7 +59,9 @@ impl Tools {
         if self.live.cancel(id, owner) {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
         }
-        Err(Failed::Refused(format!("no run {run_id} of yours is alive in this server; omniforge_list_runs shows them")))
+        Err(Failed::Refused(format!(
+            "no run {run_id} of yours is alive in this server; omniforge_list_runs shows them"
+        )))
     }
 }
 

@@ -110,7 +110,8 @@ impl Tools {
         let before = self.version(&tool.id, latest).await?.definition;
         let version = self.new_version(&call.caller, target.definition, format!("rollback to {number}"))?;
         let id = tool.id;
-        let (tool, version) = self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
+        let (tool, version) =
+            self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
         self.saved(&call.caller, Saved { tool, version, verb: "Rolled back" }, Vec::new(), Some(&before)).await
     }
 
@@ -124,7 +125,8 @@ impl Tools {
     ) -> Result<Understood, Failed> {
         if !self.runner.runtimes().iter().any(|runtime| runtime.language == language) {
             let installed: Vec<&str> = self.runner.runtimes().iter().map(|runtime| runtime.language.as_str()).collect();
-            let problem = format!("no runtime for {} is installed here; installed: {}", language.as_str(), installed.join(", "));
+            let problem =
+                format!("no runtime for {} is installed here; installed: {}", language.as_str(), installed.join(", "));
             return Err(Failed::Refused(format!("`language`: {problem}")));
         }
         let code = draft.code.as_deref().or(before.map(|before| before.code.as_str())).unwrap_or_default();
@@ -164,10 +166,13 @@ impl Tools {
             return Err(Failed::Refused(format!("`dependencies`: {problem}; leave them out")));
         }
         let Some(environments) = &self.environments else {
-            return Err(Failed::Refused("`dependencies`: no `uv` program was found on this server, so none can be installed".into()));
+            return Err(Failed::Refused(
+                "`dependencies`: no `uv` program was found on this server, so none can be installed".into(),
+            ));
         };
         let lock = environments.lock(&parsed, definition.requires_python.as_deref()).await;
-        definition.lock = Some(lock.map_err(|error| Failed::Refused(format!("[install] {error}\nNothing was saved.")))?);
+        definition.lock =
+            Some(lock.map_err(|error| Failed::Refused(format!("[install] {error}\nNothing was saved.")))?);
         Ok(())
     }
 
@@ -176,7 +181,9 @@ impl Tools {
         let version = runtime.map(|runtime| runtime.version.as_str()).unwrap_or_default();
         match crate::runner::check_requires_python(wanted, version) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failed::Refused(format!("`requires-python` wants {wanted}; this server has Python {version}"))),
+            Ok(false) => {
+                Err(Failed::Refused(format!("`requires-python` wants {wanted}; this server has Python {version}")))
+            }
             Err(error) => Err(Failed::Refused(format!("`requires-python`: {error}"))),
         }
     }
@@ -205,7 +212,14 @@ impl Tools {
         Ok(written?)
     }
 
-    pub(super) async fn audit(&self, caller: &Caller, action: &str, subject: &str, detail: Value, fingerprint: Option<&str>) {
+    pub(super) async fn audit(
+        &self,
+        caller: &Caller,
+        action: &str,
+        subject: &str,
+        detail: Value,
+        fingerprint: Option<&str>,
+    ) {
         let entry = AuditEntry {
             principal: Some(caller.principal.clone()),
             token: caller.token_id.clone(),
@@ -257,7 +271,8 @@ impl Tools {
     fn next_steps(&self, text: &mut String, tool: &Tool, version: &ToolVersion) {
         let waits = self.policy.waits_for(&version.definition);
         if !waits.is_empty() {
-            let serving = tool.serving_version.map_or("no version serves".to_owned(), |n| format!("version {n} serves"));
+            let serving =
+                tool.serving_version.map_or("no version serves".to_owned(), |n| format!("version {n} serves"));
             let _ = writeln!(text, "Needs approval by a person: {}. Until then {serving}.", waits.join("; "));
         }
         if let Some(lock) = &version.definition.lock {

@@ -1,0 +1,164 @@
+//! Init: starts the tool, reaps everything, watches memory and CPU time, and reports how the tool ended.
+
+use std::convert::Infallible;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+
+use super::spec::{AtStep, Cause, Descriptors, Failure, Report, Spec};
+use super::tool::{self, Privileges};
+use super::watch::{ProcessTable, Usage};
+use super::{report, sys};
+use crate::model::SandboxLevel;
+
+/// How often memory, CPU time and the number of processes are looked at.
+const PERIOD: Duration = Duration::from_millis(25);
+
+struct Init<'a> {
+    spec: &'a Spec,
+    status: OwnedFd,
+    signals: OwnedFd,
+    table: ProcessTable,
+    tool: Pid,
+    ended: Option<WaitStatus>,
+    cause: Option<Cause>,
+    peak_bytes: u64,
+}
+
+/// Starts the tool and stays until it has ended; then this process is gone. Returns only what failed.
+pub(super) fn run(
+    spec: &Spec,
+    descriptors: Descriptors,
+    table: ProcessTable,
+    privileges: &Privileges<'_>,
+) -> Result<Infallible, Failure> {
+    let full = spec.level == SandboxLevel::Full;
+    if !full {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).at("adopt orphans")?;
+    }
+    if spec.level != SandboxLevel::None {
+        // The tool must not look into init, which may still hold what the tool shall not see.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at("hide init's memory")?;
+    }
+    let signals = sys::signal_descriptor().at("watch for signals")?;
+    let Some(tool) = sys::fork().at("fork the tool")? else {
+        tool::execute(spec, &descriptors, privileges);
+    };
+    let tool = Pid::from_raw(tool).ok_or(Failure { step: "fork the tool".to_owned(), errno: 0 })?;
+    if full {
+        tool::give_up(privileges.inner_id)?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at("hide init's memory")?;
+    }
+    // Only the tool's side may hold these open; the spawner's own socket is at 0.
+    let Descriptors { status, .. } = descriptors;
+    rustix::stdio::dup2_stdin(&status).at("let go of the spawner's socket")?;
+    let init = Init { spec, status, signals, table, tool, ended: None, cause: None, peak_bytes: 0 };
+    init.serve()
+}
+
+impl Init<'_> {
+    fn serve(mut self) -> ! {
+        let mut looked = Instant::now();
+        while self.ended.is_none() {
+            self.wait();
+            self.reap();
+            if self.ended.is_none() && looked.elapsed() >= PERIOD {
+                self.look();
+                looked = Instant::now();
+            }
+        }
+        if self.spec.level != SandboxLevel::Full {
+            self.kill_descendants();
+        }
+        self.report_end();
+        // In a PID namespace the kernel kills the rest now.
+        sys::exit(0)
+    }
+
+    /// Waits for a signal, the server's end of the status socket, or the next look.
+    fn wait(&mut self) {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: PERIOD.subsec_nanos().into() };
+        let mut polled = [
+            PollFd::new(&self.signals, PollFlags::IN),
+            // Nothing is ever sent to init: only the hang-up is of interest.
+            PollFd::new(&self.status, PollFlags::empty()),
+        ];
+        // An interrupted wait is a short one.
+        let _interrupted = rustix::event::poll(&mut polled, Some(&timeout));
+        let hung_up = polled[1].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        if hung_up || sys::terminate_was_asked(self.signals.as_fd()) {
+            self.kill(Cause::Asked);
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((process, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if process == self.tool {
+                self.ended = Some(status);
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let limits = &self.spec.limits;
+        let (mut usage, processes) = self.table.usage();
+        if usage.memory_bytes > limits.memory_bytes {
+            usage.memory_bytes = self.table.exact_memory(&processes);
+        }
+        self.peak_bytes = self.peak_bytes.max(usage.memory_bytes);
+        let Usage { memory_bytes, cpu } = usage;
+        if memory_bytes > limits.memory_bytes {
+            self.kill(Cause::Memory);
+        } else if cpu + sys::children_usage().0 > Duration::from_millis(limits.cpu_milliseconds) {
+            self.kill(Cause::Cpu);
+        } else if self.spec.level != SandboxLevel::Full && self.table.threads(&processes) > limits.processes {
+            self.kill(Cause::Processes);
+        }
+    }
+
+    fn kill(&mut self, cause: Cause) {
+        self.cause.get_or_insert(cause);
+        if self.spec.level == SandboxLevel::Full {
+            sys::kill_everything();
+        } else {
+            self.kill_descendants();
+        }
+    }
+
+    /// Kills and reaps until no child is left. Orphans of killed processes become init's children, since it is their
+    /// sub-reaper.
+    fn kill_descendants(&mut self) {
+        loop {
+            for process in self.table.processes() {
+                if let Some(process) = Pid::from_raw(process) {
+                    // It may be gone already.
+                    let _gone = rustix::process::kill_process(process, Signal::KILL);
+                }
+            }
+            match rustix::process::wait(WaitOptions::empty()) {
+                Ok(Some((process, status))) if process == self.tool => self.ended = Some(status),
+                Err(rustix::io::Errno::CHILD) => return,
+                _ => {}
+            }
+            self.reap();
+        }
+    }
+
+    fn report_end(&self) {
+        let (cpu, largest) = sys::children_usage();
+        let ended = self.ended;
+        report(
+            &self.status,
+            &Report::Ended {
+                exit: ended.and_then(WaitStatus::exit_status),
+                signal: ended.and_then(WaitStatus::terminating_signal),
+                cause: self.cause,
+                cpu_microseconds: u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX),
+                peak_bytes: self.peak_bytes.max(largest),
+            },
+        );
+    }
+}
