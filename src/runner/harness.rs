@@ -30,6 +30,8 @@ const FILES: &[(&str, &str)] = &embed![
     "node/content.cjs",
     "node/driver.cjs",
     "node/failure.cjs",
+    "node/inspector.cjs",
+    "node/jsdoc.cjs",
     "node/loading.cjs",
     "node/omniforge.cjs",
     "node/results.cjs",
