@@ -79,3 +79,6 @@ pub fn write(directory: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

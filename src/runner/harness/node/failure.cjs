@@ -22,11 +22,15 @@ function frame(error) {
 function askedFor(error) {
   const { ProtocolError, ToolError } = require("./omniforge.cjs");
   if (error instanceof ProtocolError) {
-    return JSON.stringify({ type: "return", kind: "protocol_error", code: error.code, text: error.text });
+    return JSON.stringify({ type: "return", kind: "protocol_error", code: error.code, text: cut(error.text) });
   }
   if (!(error instanceof ToolError)) return undefined;
   const data = require("./results.cjs").readable(error.data);
-  return JSON.stringify({ type: "return", kind: "tool_error", text: error.text, data });
+  const answer = { type: "return", kind: "tool_error", text: error.text.toWellFormed(), data };
+  const text = JSON.stringify(answer);
+  const limit = require("./channel.cjs").limit();
+  if (Buffer.byteLength(text) <= limit) return text;
+  return JSON.stringify({ ...answer, text: cut(answer.text, limit >> 3), data: null });
 }
 
 // The whole of an error for people, as a program would print it.
@@ -73,8 +77,8 @@ function trace(error, seen) {
   return text;
 }
 
-function cut(text) {
-  return text.length <= MESSAGE_LIMIT ? text : `${text.slice(0, MESSAGE_LIMIT)}… [truncated]`;
+function cut(text, limit = MESSAGE_LIMIT) {
+  return (text.length <= limit ? text : `${text.slice(0, limit)}… [truncated]`).toWellFormed();
 }
 
 module.exports = { askedFor, describe, frame };

@@ -81,7 +81,7 @@ function finite(name, value) {
 
 function send(frame, field) {
   let text = JSON.stringify(frame);
-  if (text.length > channel.limit()) {
+  if (Buffer.byteLength(text) > channel.limit()) {
     const whole = typeof frame[field] === "string" ? frame[field] : text;
     frame[field] = `${whole.slice(0, channel.limit() >> 3).toWellFormed()}… [truncated]`;
     text = JSON.stringify(frame);

@@ -124,13 +124,14 @@ def _send(frame, field):
     except (TypeError, ValueError, RecursionError):
         frame[field] = _readable(frame[field])
         text = channel.encode(frame)
-    limit = driver.request.get("result_limit") or 4 << 20
-    if len(text) > limit:
+    data = channel.to_bytes(text)
+    limit = driver.result_limit()
+    if len(data) > limit:
         whole = text if not isinstance(frame[field], str) else frame[field]
         frame[field] = whole[: limit // 8] + "… [truncated]"
-        text = channel.encode(frame)
+        data = channel.to_bytes(channel.encode(frame))
     try:
-        channel.send(channel.to_bytes(text))
+        channel.send(data)
     except OSError:
         pass  # The tool closed the descriptor, or the server is gone: nobody to tell.
     return _DONE

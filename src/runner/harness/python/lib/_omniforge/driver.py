@@ -167,6 +167,8 @@ def _plain(annotation):
     if not inner:
         return False
     origin = getattr(annotation, "__origin__", None)
+    if origin is dict and inner[0] is not str:
+        return False
     if origin in (list, dict, None) or hasattr(annotation, "__metadata__") or str(origin) == "typing.Union":
         return all(map(_plain, inner))
     return str(origin) == "typing.Literal" and all(type(value) in (str, int, bool, type(None)) for value in inner)
@@ -191,8 +193,13 @@ def _result(result):
     return _limited("value", "value", payload)
 
 
+def result_limit():
+    """The most bytes that a frame may carry."""
+    return request.get("result_limit") or 4 << 20
+
+
 def _limited(kind, field, payload):
-    limit = request.get("result_limit") or 4 << 20
+    limit = result_limit()
     size = len(payload) if payload.isascii() else len(channel.to_bytes(payload))
     if size > limit:
         message = "the result is %d bytes of JSON; the limit is %d bytes (result_limit)" % (size, limit)

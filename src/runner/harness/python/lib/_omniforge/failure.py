@@ -49,14 +49,15 @@ def asked_for(error):
     if omniforge is None:
         return None
     if isinstance(error, omniforge.ProtocolError):
-        return channel.encode(
-            {"type": "return", "kind": "protocol_error", "code": error.code, "text": error.text}
-        )
-    if isinstance(error, omniforge.ToolError):
-        return channel.encode(
-            {"type": "return", "kind": "tool_error", "text": error.text, "data": _data(error.data)}
-        )
-    return None
+        text = _cut(error.text, _MESSAGE_LIMIT)
+        return channel.encode({"type": "return", "kind": "protocol_error", "code": error.code, "text": text})
+    if not isinstance(error, omniforge.ToolError):
+        return None
+    answer = {"type": "return", "kind": "tool_error", "text": error.text, "data": _data(error.data)}
+    text = channel.encode(answer)
+    if len(channel.to_bytes(text)) <= driver.result_limit():
+        return text
+    return channel.encode({**answer, "text": _cut(error.text, driver.result_limit() // 8), "data": None})
 
 
 def _data(data):
