@@ -42,6 +42,7 @@ struct Call {
     request: Value,
     environment: Option<String>,
     stdin: String,
+    raw: Option<String>,
 }
 
 /// What the harness did.
@@ -60,7 +61,12 @@ impl Call {
         let arguments: Box<serde_json::value::RawValue> = serde_json::from_str(arguments).unwrap();
         let request = json!({"style": "function", "code": code, "context": context, "result_limit": 4 << 20,
             "inspect": false, "language": language});
-        Self { language, request, environment: None, stdin: arguments.get().to_owned() }
+        Self { language, request, environment: None, stdin: arguments.get().to_owned(), raw: None }
+    }
+
+    /// A Python call whose request has exactly this text.
+    fn raw(text: String) -> Self {
+        Self { raw: Some(text), ..Self::new("python", "", "{}") }
     }
 
     fn with(mut self, key: &str, value: Value) -> Self {
@@ -72,7 +78,7 @@ impl Call {
     fn frame(&self) -> Vec<u8> {
         let mut text = self.request.to_string();
         text.truncate(text.len() - 1);
-        let body = format!("{text},\"arguments\":{}}}", self.stdin);
+        let body = self.raw.clone().unwrap_or_else(|| format!("{text},\"arguments\":{}}}", self.stdin));
         [&u32::try_from(body.len()).unwrap().to_be_bytes()[..], body.as_bytes()].concat()
     }
 

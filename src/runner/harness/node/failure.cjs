@@ -65,7 +65,9 @@ function trace(error, seen) {
   seen.add(error);
   const stack = typeof error.stack === "string" ? error.stack : "";
   const lines = stack.split("\n").filter((line) => FRAME.test(line));
-  let text = lines.map((line) => `${line.replace(/(?:file:\/\/)?\/(?:\S+\/)?tool\/main\.m?js/, "/tool/main.js")}\n`).join("");
+  let text = lines
+    .map((line) => `${line.replace(/(?:file:\/\/)?\/(?:\S+\/)?tool\/main\.m?js/, "/tool/main.js")}\n`)
+    .join("");
   const where = WHERE.exec(stack);
   if (where) text = `    at /tool/main.js:${where[1]}\n${text}`;
   for (const inner of Array.isArray(error.errors) ? error.errors : []) {

@@ -10,7 +10,8 @@ function inspect(code, language) {
   try {
     return analyse(code, language);
   } catch (error) {
-    if (error instanceof RangeError) error.problem = syntax.problem(code) ?? { message: syntax.TOO_DEEP, line: 1, column: 1 };
+    if (error instanceof RangeError)
+      error.problem = syntax.problem(code) ?? { message: syntax.TOO_DEEP, line: 1, column: 1 };
     if (!error.problem) throw error;
     return { type: "code_error", ...error.problem };
   }
@@ -110,7 +111,8 @@ function assignmentOf(statement, named) {
     const target = path(node.left);
     let value = node.right;
     while (value.type === "AssignmentExpression") value = value.right;
-    if (target === "exports.main" || target === "module.exports.main") found ??= callable(value, named, "main", statement);
+    if (target === "exports.main" || target === "module.exports.main")
+      found ??= callable(value, named, "main", statement);
     if (target === "module.exports") found ??= callable(value, named, "default", statement);
   }
   return found;
@@ -133,7 +135,9 @@ function callable(value, named, name, exported) {
   }
   if (FUNCTIONS.includes(value?.type)) return { main: value, exported, name };
   if (value?.type === "ObjectExpression") {
-    const property = value.properties.find((one) => one.type === "Property" && (one.key.name ?? one.key.value) === "main");
+    const property = value.properties.find(
+      (one) => one.type === "Property" && (one.key.name ?? one.key.value) === "main",
+    );
     return property && callable(property.value, named, name, exported);
   }
   const opaque = ["Identifier", "CallExpression", "MemberExpression", "ConditionalExpression", "AwaitExpression"];
@@ -165,7 +169,12 @@ function importsOf(tree) {
   for (const node of nodes(tree)) {
     const requires = node.type === "CallExpression" && path(node.callee) === "require";
     const source = requires ? node.arguments[0] : node.source;
-    if (source?.type !== "Literal" || typeof source.value !== "string" || /^[./]|^[a-z]+:\/\/|^data:/.test(source.value)) continue;
+    if (
+      source?.type !== "Literal" ||
+      typeof source.value !== "string" ||
+      /^[./]|^[a-z]+:\/\/|^data:/.test(source.value)
+    )
+      continue;
     const parts = source.value.replace(/^node:/, "").split("/");
     names.add(parts[0].startsWith("@") ? parts.slice(0, 2).join("/") : parts[0]);
   }
@@ -176,7 +185,9 @@ function warnOfCalls(tree, warnings) {
   const outside = (node) => !FUNCTIONS.includes(node.type);
   for (const node of nodes(tree, outside)) {
     if (node.type === "CallExpression" && node.callee.type === "Identifier" && node.callee.name === "main") {
-      warnings.push(`line ${node.loc.start.line}: this call of \`main\` runs in addition to the call with the arguments`);
+      warnings.push(
+        `line ${node.loc.start.line}: this call of \`main\` runs in addition to the call with the arguments`,
+      );
     }
   }
 }

@@ -25,7 +25,10 @@ function lines(comment) {
 function firstParagraph(comment) {
   if (!comment) return null;
   const text = lines(comment).join("\n").split(/^\s*@/m)[0];
-  const paragraph = text.split(/\n\s*\n/).map((one) => one.split(/\s+/).filter(Boolean).join(" ")).find(Boolean);
+  const paragraph = text
+    .split(/\n\s*\n/)
+    .map((one) => one.split(/\s+/).filter(Boolean).join(" "))
+    .find(Boolean);
   return paragraph ?? null;
 }
 
@@ -87,7 +90,13 @@ function* tags(comment) {
     if (!found) continue;
     const optional = found[1] !== undefined || /=$/.test(type);
     const name = found[1] ?? found[3];
-    yield { name, type: type.replace(/=$/, ""), optional, default: found[2], text: found[4].split(/\s+/).filter(Boolean).join(" ") };
+    yield {
+      name,
+      type: type.replace(/=$/, ""),
+      optional,
+      default: found[2],
+      text: found[4].split(/\s+/).filter(Boolean).join(" "),
+    };
   }
 }
 
@@ -142,7 +151,9 @@ function arrayOf(items) {
 
 // The members of a union, where `|` stands outside brackets and quotes.
 function split(text) {
-  return (text.match(/(?:"[^"]*"|'[^']*'|<[^|]*(?:<[^>]*>)?[^>]*>|\([^)]*\)(?:\[\])*|[^|])+/g) ?? [text]).map((one) => one.trim());
+  return (text.match(/(?:"[^"]*"|'[^']*'|<[^|]*(?:<[^>]*>)?[^>]*>|\([^)]*\)(?:\[\])*|[^|])+/g) ?? [text]).map((one) =>
+    one.trim(),
+  );
 }
 
 function union(texts) {

@@ -18,7 +18,8 @@ function parse(code) {
       comments.length = 0;
       return { tree: acorn.parse(code, { ...SCRIPT, onComment: comments }), comments };
     } catch (asScript) {
-      const further = /^'(import|export)'|'import' and 'export'|await/.test(asScript.message) || asModule.pos >= asScript.pos;
+      const further =
+        /^'(import|export)'|'import' and 'export'|await/.test(asScript.message) || asModule.pos >= asScript.pos;
       throw further ? asModule : asScript;
     }
   }

@@ -312,6 +312,7 @@ fn the_metadata_block_and_the_imports_are_read() {
 
 #[test]
 fn faults_have_a_place() {
+    let deep = format!("x = 1\ndef main(x: {}int{}): ...", "list[".repeat(60), "]".repeat(60));
     for (code, line, message) in [
         ("x = (1\ndef main(): pass", 1, "'(' was never closed"),
         ("def main():\n  return 1\n x", 3, "unindent does not match any outer indentation level"),
@@ -320,6 +321,7 @@ fn faults_have_a_place() {
         ("def main(a,\n    *rest): ...", 2, "`*rest` is refused"),
         ("def main():\n  yield 1", 2, "`main` can't be a generator"),
         ("x = 1\ny = '\0'", 2, "the code holds a null byte"),
+        (&deep, 2, "the types are nested more than 48 levels deep"),
         ("# /// script\n# dependencies = [1]\n# ///", 2, "`dependencies` must be an array of strings"),
         ("# /// script\n# dependencies = ['a'\n# x = 1\n# ///", 3, "the metadata block is no TOML: "),
         ("# /// script\n# requires-python = 3\n# ///", 2, "`requires-python` must be a string"),

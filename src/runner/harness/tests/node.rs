@@ -81,7 +81,7 @@ fn what_json_has_no_form_for_is_named_with_its_path() {
             (
                 "exports.main = () => { let a = []; for (let i = 0; i < 1e5; i++) a = [a]; return a }",
                 "{}",
-                "nested too deeply",
+                "the result is nested more than 100 levels deep",
             ),
         ],
     );

@@ -64,6 +64,14 @@ fn results_take_the_form_of_their_value() {
 }
 
 #[test]
+fn a_hundred_levels_arrive() {
+    let code = "def main():\n a = []\n for _ in range(99): a = [a, [], [], {'[': '{'}]\n return a";
+    assert_eq!(answer("python", code, "{}")["kind"], "value");
+    let code = "exports.main = () => { let a = []; for (let i = 0; i < 99; i++) a = [a, []]; return a }";
+    assert_eq!(answer("javascript", code, "{}")["kind"], "value");
+}
+
+#[test]
 fn richer_results_become_sensible_json() {
     let header = "from dataclasses import dataclass, field\nfrom decimal import Decimal\nfrom datetime import *\nfrom enum import Enum\nfrom uuid import UUID\nfrom typing import NamedTuple\nfrom types import MappingProxyType\n";
     let of = |body: &str| answer("python", &format!("{header}{body}"), "{}");
@@ -110,7 +118,16 @@ fn what_json_has_no_form_for_is_named_with_its_path() {
             ("def main(): return {'a': [1, float('nan')]}", "{}", "ValueError: result.a[1] is NaN"),
             ("def main(): return float('-inf')", "{}", "result is -Infinity"),
             ("def main():\n a = []; a.append(a); return a", "{}", "result[0] contains itself"),
-            ("def main():\n a = []\n for _ in range(100000): a = [a]\n return a", "{}", "nested too deeply"),
+            (
+                "def main():\n a = []\n for _ in range(100000): a = [a]\n return a",
+                "{}",
+                "ValueError: the result is nested more than 100 levels deep",
+            ),
+            (
+                "def main():\n a = []\n for _ in range(101): a = {'a': [a]}\n return a",
+                "{}",
+                "nested more than 100 levels deep",
+            ),
             ("def main(): return {(1, 2): 3}", "{}", "result has a key that is a tuple"),
             ("def main(): return (x for x in [1])", "{}", "result is a generator"),
             ("def main(): return {'n': 10 ** 5000}", "{}", "result.n is an integer of too many digits"),
@@ -180,7 +197,7 @@ fn errors_made_for_callers_keep_their_words() {
             (
                 "from omniforge import ToolError\ndef main(): raise ToolError('no such city', {'a': {1}})",
                 "{}",
-                json!({"kind": "tool_error", "text": "no such city", "data": "{'a': {1}}"}),
+                json!({"kind": "tool_error", "text": "no such city", "data": {"a": "{1}"}}),
             ),
             (
                 "from omniforge import ToolError\nclass Mine(ToolError): pass\ndef main(): raise Mine('x')",
@@ -365,4 +382,34 @@ fn the_environment_is_on_the_path_and_the_harness_is_not() {
     call.environment = Some(environment.path().to_str().unwrap().to_owned());
     assert_eq!(call.run().frames[0]["value"], json!(["environment", false]));
     check_exceptions("python", &[("import results", "{}", "ModuleNotFoundError: No module named 'results'")]);
+}
+
+#[test]
+fn a_context_that_is_optional_or_somebody_elses_is_told_apart() {
+    let optional = "from omniforge import Context\nfrom typing import Optional
+def main(a: Optional[Context] = None, b: 'Context | None' = None, c: Context = None):
+    return [x is not None for x in (a, b, c)]";
+    let own = "class Context: pass\ndef main(a: Context = None): return a is None";
+    check("python", &[(optional, "{}", value(json!([true, true, true]))), (own, "{}", value(json!(true)))]);
+}
+
+#[test]
+fn a_log_of_a_cycle_does_not_fail_the_tool() {
+    let code = "def main(ctx):\n a = []; a.append({'a': a}); ctx.info(a); ctx.info(float('nan'))\n return 1";
+    let done = Call::new("python", code, "{}").run();
+    assert_eq!((done.frames.len(), &done.frames[1]["data"], &done.frames[2]["value"]), (3, &json!("nan"), &json!(1)));
+}
+
+#[test]
+fn arguments_that_python_cannot_hold_are_a_clear_error() {
+    for given in
+        [format!("{{\"n\":{}}}", "1".repeat(5000)), format!("{{\"n\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000))]
+    {
+        let frame = format!(
+            "{{\"style\":\"function\",\"code\":\"def main(n): return 1\",\"arguments\":{given},\"inspect\":false}}"
+        );
+        let done = Call::raw(frame).run();
+        let message = done.frames[0]["message"].as_str().unwrap();
+        assert!(message.starts_with("the arguments can't be read: "), "{message}");
+    }
 }

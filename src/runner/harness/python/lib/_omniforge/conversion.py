@@ -265,7 +265,9 @@ def _dataclass(kind, value, path):
     fields = [name for name, field in kind.__dataclass_fields__.items() if field.init]
     for key in value:
         if key not in fields:
-            raise Refusal("ValueError", "%s has no field %r (%s has %s)" % (path, key, kind.__name__, ", ".join(fields)))
+            raise Refusal(
+                "ValueError", "%s has no field %r (%s has %s)" % (path, key, kind.__name__, ", ".join(fields))
+            )
     hints = _hints(kind)
     made = {key: convert(_init_type(hints.get(key)), item, "%s.%s" % (path, key)) for key, item in value.items()}
     return kind(**made)

@@ -137,8 +137,14 @@ def takes_context(name, annotation):
     if name in ("ctx", "context"):
         return True
     if isinstance(annotation, str):
-        return annotation.replace("|", " ").strip("\"' ").split(".")[-1].split(" ")[0] == "Context"
-    return getattr(annotation, "__name__", None) == "Context"
+        words = annotation.strip("\"' ").replace("]", " ").replace("|", " ").replace(",", " ").replace("[", " ").split()
+        words = [word.rpartition(".")[2] for word in words]
+        return "Context" in words[:2] and (words[0] in ("Context", "Optional", "Annotated") or "None" in words)
+    if getattr(annotation, "__name__", None) == "Context":
+        return getattr(annotation, "__module__", None) != "tool"
+    if str(getattr(annotation, "__origin__", None)) == "typing.Union" or type(annotation).__name__ == "UnionType":
+        return any(takes_context("", one) for one in annotation.__args__)
+    return hasattr(annotation, "__metadata__") and takes_context("", annotation.__origin__)
 
 
 def _context():
@@ -186,7 +192,10 @@ def _result(result):
         return _limited("text", "text", channel.encode(result))
     try:
         payload = channel.encode(result)
+        usable = not channel.is_too_deep(result, payload)
     except (TypeError, ValueError, RecursionError):
+        usable = False
+    if not usable:
         from _omniforge import results
 
         payload = channel.encode(results.plain(result))

@@ -82,11 +82,16 @@ def _script_reason(tree, main):
         return "no function `main`"
     for node in tree.body:
         if isinstance(node, ast.If) and _is_guard(node.test):
-            return "line %d: the `__main__` guard makes this a script; without it, `main` gets the arguments" % node.lineno
+            return (
+                "line %d: the `__main__` guard makes this a script; without it, `main` gets the arguments" % node.lineno
+            )
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             call = _call_of_main(node)
             if call is not None:
-                return "line %d: this call of `main` makes this a script; without it, `main` gets the arguments" % call.lineno
+                return (
+                    "line %d: this call of `main` makes this a script; without it, `main` gets the arguments"
+                    % call.lineno
+                )
     return None
 
 
