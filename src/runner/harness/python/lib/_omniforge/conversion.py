@@ -86,7 +86,7 @@ def convert(kind, value, path):
     kind = _unwrapped(kind)
     origin = getattr(kind, "__origin__", None)
     name = str(origin) if origin is not None else ""
-    if name == "typing.Union" or type(kind).__name__ == "UnionType":
+    if driver.is_union(kind):
         return _union(kind.__args__, value, path)
     if name == "typing.Literal":
         return _literal(kind.__args__, value)

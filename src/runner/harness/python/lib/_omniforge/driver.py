@@ -142,9 +142,14 @@ def takes_context(name, annotation):
         return "Context" in words[:2] and (words[0] in ("Context", "Optional", "Annotated") or "None" in words)
     if getattr(annotation, "__name__", None) == "Context":
         return getattr(annotation, "__module__", None) != "tool"
-    if str(getattr(annotation, "__origin__", None)) == "typing.Union" or type(annotation).__name__ == "UnionType":
+    if is_union(annotation):
         return any(takes_context("", one) for one in annotation.__args__)
     return hasattr(annotation, "__metadata__") and takes_context("", annotation.__origin__)
+
+
+def is_union(annotation):
+    """Whether it is a union of types, by whatever name Python has for that."""
+    return type(annotation).__name__ in ("UnionType", "Union", "_UnionGenericAlias")
 
 
 def _context():
@@ -175,7 +180,7 @@ def _plain(annotation):
     origin = getattr(annotation, "__origin__", None)
     if origin is dict and inner[0] is not str:
         return False
-    if origin in (list, dict, None) or hasattr(annotation, "__metadata__") or str(origin) == "typing.Union":
+    if origin in (list, dict) or hasattr(annotation, "__metadata__") or is_union(annotation):
         return all(map(_plain, inner))
     return str(origin) == "typing.Literal" and all(type(value) in (str, int, bool, type(None)) for value in inner)
 
