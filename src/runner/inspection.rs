@@ -57,7 +57,7 @@ impl CodeError {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Answer {
-    Inspected(Inspection),
+    Inspected(Box<Inspection>),
     CodeError(CodeError),
 }
 
@@ -67,7 +67,7 @@ enum Answer {
 /// When the frame is no answer of the inspector's.
 pub fn parse(frame: Value) -> Result<Result<Inspection, CodeError>, serde_json::Error> {
     Ok(match serde_json::from_value(frame)? {
-        Answer::Inspected(inspection) => Ok(inspection),
+        Answer::Inspected(inspection) => Ok(*inspection),
         Answer::CodeError(error) => Err(error),
     })
 }

@@ -53,10 +53,21 @@ T = TypeVar('T', bound=str)
 LIMIT = 60 * 60
 ";
 
+/// Checks the schema of each parameter, all in one signature.
+fn check_schemas(table: &[(&str, Value)]) {
+    let signature = |(index, (parameter, _)): (usize, &(&str, Value))| parameter.replacen('x', &format!("x{index}"), 1);
+    let signature: Vec<String> = table.iter().enumerate().map(signature).collect();
+    let answer = inspected("python", &format!("{HEADER}def main(*, {}): ...\n", signature.join(", ")));
+    assert_eq!(answer["warnings"], json!([]));
+    for (index, (parameter, expected)) in table.iter().enumerate() {
+        assert_eq!(&answer["input_schema"]["properties"][format!("x{index}")], expected, "{parameter}");
+    }
+}
+
 #[test]
-fn annotations_become_schemas() {
+fn plain_types_and_choices_become_schemas() {
     let or_null = json!({"type": "null"});
-    let table = [
+    check_schemas(&[
         ("x: str", json!({"type": "string"})),
         ("x: int = 3", json!({"type": "integer", "default": 3})),
         ("x: float", json!({"type": "number"})),
@@ -76,6 +87,12 @@ fn annotations_become_schemas() {
         ("x: Literal['a', 1, None, Literal[True]]", json!({"enum": ["a", 1, null, true]})),
         ("x: Color = Color.RED", json!({"type": "string", "enum": ["red", "blue"], "default": "red"})),
         ("x: Step", json!({"type": "integer", "enum": [1, 2]})),
+    ]);
+}
+
+#[test]
+fn collections_and_formats_become_schemas() {
+    check_schemas(&[
         (
             "x: tuple[int, str]",
             json!({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}),
@@ -95,6 +112,13 @@ fn annotations_become_schemas() {
         ("x: UUID", json!({"type": "string", "format": "uuid"})),
         ("x: Decimal = Decimal('1.5')", json!({"type": "number", "default": 1.5})),
         ("x: bytes", json!({"type": "string", "contentEncoding": "base64"})),
+    ]);
+}
+
+#[test]
+fn aliases_defaults_and_fields_become_schemas() {
+    let or_null = json!({"type": "null"});
+    check_schemas(&[
         (
             "x: Alias",
             json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}}),
@@ -123,6 +147,13 @@ fn annotations_become_schemas() {
             json!({"type": "integer", "exclusiveMinimum": 0, "title": "T", "default": 7}),
         ),
         ("x: PositiveInt", json!({"type": "integer", "exclusiveMinimum": 0})),
+    ]);
+}
+
+#[test]
+fn classes_become_schemas() {
+    let or_null = json!({"type": "null"});
+    check_schemas(&[
         (
             "x: Point",
             json!({"type": "object", "description": "A point.", "properties": {"x": {"type": "integer", "description": "across"},
@@ -141,14 +172,7 @@ fn annotations_become_schemas() {
             "mail": {"type": "string", "format": "email"}, "k": {"type": "integer", "minimum": 3, "default": 4}},
             "required": ["number", "mail"], "additionalProperties": false}),
         ),
-    ];
-    let signature = |(index, (parameter, _)): (usize, &(&str, Value))| parameter.replacen('x', &format!("x{index}"), 1);
-    let signature: Vec<String> = table.iter().enumerate().map(signature).collect();
-    let answer = inspected("python", &format!("{HEADER}def main(*, {}): ...\n", signature.join(", ")));
-    assert_eq!(answer["warnings"], json!([]));
-    for (index, (parameter, expected)) in table.iter().enumerate() {
-        assert_eq!(&answer["input_schema"]["properties"][format!("x{index}")], expected, "{parameter}");
-    }
+    ]);
 }
 
 #[test]
