@@ -5,6 +5,7 @@ mod inspect_javascript;
 mod inspect_python;
 mod node;
 mod python;
+mod python_scripts;
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
