@@ -30,6 +30,8 @@ const FILES: &[(&str, &str)] = &embed![
     "node/content.cjs",
     "node/driver.cjs",
     "node/failure.cjs",
+    "node/inspector.cjs",
+    "node/jsdoc.cjs",
     "node/loading.cjs",
     "node/omniforge.cjs",
     "node/results.cjs",
@@ -77,3 +79,6 @@ pub fn write(directory: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,161 +1,144 @@
-//! What code is, told from its syntax alone: it is parsed in the sandbox by its own interpreter, never executed, and never
-//! parsed in the server's process.
+//! What the inspector tells of code that was never run: style, schemas, dependencies, or the fault in it.
 
-use std::fmt;
-use std::time::Duration;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use crate::model::Style;
 
-use super::{RunRequest, Runner, RunnerError};
-use crate::model::{Ending, Language, Limits, RunId, Style};
-
-/// What was understood of code that compiles.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// What was understood of code by its syntax alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Inspection {
-    /// How it is called.
+    /// How the code is called.
     pub style: Style,
-    /// JSON Schema of the arguments, from the signature.
-    #[serde(default)]
+    /// The arguments' schema, inferred from the signature; `None` where nothing can be inferred.
     pub input_schema: Option<Value>,
-    /// JSON Schema of the result, from the return annotation.
-    #[serde(default)]
+    /// The result's schema, where it is annotated as an object.
     pub output_schema: Option<Value>,
-    /// The docstring's first paragraph.
-    #[serde(default)]
+    /// The first paragraph of the docstring (or leading comment).
     pub description: Option<String>,
-    /// The requirements of the code's metadata block.
-    #[serde(default)]
+    /// The requirements of the code's own metadata block.
     pub dependencies: Vec<String>,
-    /// Its `requires-python`.
-    #[serde(default)]
+    /// The `requires-python` of that block.
     pub requires_python: Option<String>,
-    /// The top-level modules that it imports.
-    #[serde(default)]
+    /// The top-level names of the modules it imports anywhere.
     pub imports: Vec<String>,
-    /// What the author should know.
+    /// Those of them that the runtime doesn't bring along.
     #[serde(default)]
+    pub third_party: Vec<String>,
+    /// What its author should know.
     pub warnings: Vec<String>,
 }
 
-/// Code that can't be a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A fault in the code that keeps it from being saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{}{message}", self.place())]
 pub struct CodeError {
     /// What is wrong.
     pub message: String,
     /// The line, from 1.
-    #[serde(default)]
-    pub line: Option<u64>,
+    pub line: Option<u32>,
     /// The column, from 1.
-    #[serde(default)]
-    pub column: Option<u64>,
+    pub column: Option<u32>,
     /// The line's text.
-    #[serde(default)]
     pub text: Option<String>,
 }
 
-impl fmt::Display for CodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl CodeError {
+    fn place(&self) -> String {
         match (self.line, self.column) {
-            (Some(line), Some(column)) => write!(f, "line {line}, column {column}: ")?,
-            (Some(line), None) => write!(f, "line {line}: ")?,
-            _ => {}
-        }
-        f.write_str(&self.message)?;
-        match self.text.as_deref().map(str::trim_end).filter(|text| !text.is_empty()) {
-            Some(text) => write!(f, "\n    {text}"),
-            None => Ok(()),
+            (Some(line), Some(column)) => format!("line {line}, column {column}: "),
+            (Some(line), None) => format!("line {line}: "),
+            (None, _) => String::new(),
         }
     }
 }
 
-impl Runner {
-    /// Looks at code without running it.
-    ///
-    /// # Errors
-    /// [`RunnerError`] when the inspector can't be started or gives no answer; code that can't be a tool is the inner
-    /// error.
-    pub async fn inspect(&self, language: Language, code: &str) -> Result<Result<Inspection, CodeError>, RunnerError> {
-        if language == Language::Bash {
-            return self.inspect_bash(code).await;
-        }
-        let (answer, outcome) = self.look_at(&request(language, code)).await?;
-        let Some(mut answer) = answer else {
-            return Ok(Err(unanswered(&outcome.ending)));
-        };
-        let broken = |error: serde_json::Error| RunnerError::io("understand the inspector")(error);
-        let is_error = answer.get("type").and_then(Value::as_str) == Some("code_error");
-        if let Some(map) = answer.as_object_mut() {
-            map.remove("type");
-        }
-        if is_error {
-            return serde_json::from_value(answer).map(Err).map_err(broken);
-        }
-        serde_json::from_value(answer).map(Ok).map_err(broken)
-    }
-
-    /// Bash parses the script itself (`-n`: no command is executed).
-    async fn inspect_bash(&self, code: &str) -> Result<Result<Inspection, CodeError>, RunnerError> {
-        let (_, outcome) = self.look_at(&request(Language::Bash, code)).await?;
-        match outcome.ending {
-            Ending::Ok => Ok(Ok(Inspection {
-                style: Style::Script,
-                input_schema: None,
-                output_schema: None,
-                description: leading_comment(code),
-                dependencies: Vec::new(),
-                requires_python: None,
-                imports: Vec::new(),
-                warnings: Vec::new(),
-            })),
-            Ending::Exit(_) => Ok(Err(bash_error(&outcome.stderr.text, code))),
-            ending => Ok(Err(unanswered(&ending))),
-        }
-    }
+/// The inspector's frame.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Answer {
+    Inspected(Box<Inspection>),
+    CodeError(CodeError),
 }
 
-fn request(language: Language, code: &str) -> RunRequest {
-    let limits = Limits { wall: Duration::from_secs(20), cpu: Duration::from_secs(20), ..Limits::default() };
-    let arguments = RawValue::from_string("{}".to_owned()).expect("an empty object is JSON");
-    RunRequest {
-        id: RunId(uuid::Uuid::now_v7()),
-        language,
+/// Understands the inspector's frame.
+///
+/// # Errors
+/// When the frame is no answer of the inspector's.
+pub fn parse(frame: Value) -> Result<Result<Inspection, CodeError>, serde_json::Error> {
+    Ok(match serde_json::from_value(frame)? {
+        Answer::Inspected(inspection) => Ok(*inspection),
+        Answer::CodeError(error) => Err(error),
+    })
+}
+
+/// What there is to tell of Bash code that `bash -n` accepted.
+pub fn of_bash(code: &str) -> Inspection {
+    Inspection {
         style: Style::Script,
-        code: code.into(),
-        arguments,
-        limits,
-        environment: None,
-        context: json!({}),
-        secrets: Vec::new(),
+        input_schema: None,
+        output_schema: None,
+        description: leading_comment(code),
+        dependencies: Vec::new(),
+        requires_python: None,
+        imports: Vec::new(),
+        third_party: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
-fn unanswered(ending: &Ending) -> CodeError {
-    let message = format!(
-        "it could not be parsed: the parser ended with `{}` (20 s and 512 MiB are allowed); is it nested very deeply?",
-        ending.as_str()
-    );
-    CodeError { message, line: None, column: None, text: None }
-}
-
-/// `FILE: line N: message` as Bash writes it.
-fn bash_error(stderr: &str, code: &str) -> CodeError {
-    let first = stderr.lines().next().unwrap_or("it can't be parsed");
-    let place = first.split_once("line ").and_then(|(_, rest)| rest.split_once(": "));
-    let (line, message) = match place.and_then(|(number, message)| Some((number.parse::<u64>().ok()?, message))) {
-        Some((line, message)) => (Some(line), message),
-        None => (None, first),
-    };
-    let index = line.and_then(|line| usize::try_from(line).ok()).and_then(|line| line.checked_sub(1));
-    let text = index.and_then(|index| code.lines().nth(index)).map(str::to_owned);
+/// The fault that `bash -n` names, such as `bash: line 3: syntax error near unexpected token`.
+pub fn bash_error(code: &str, stderr: &str) -> CodeError {
+    let complaint = stderr.lines().find(|line| line.contains(": line ")).or_else(|| stderr.lines().next());
+    let (line, message) = complaint
+        .and_then(|complaint| complaint.split_once(": line "))
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .and_then(|(number, message)| Some((number.parse::<u32>().ok()?, message)))
+        .map_or((None, complaint.unwrap_or("bash does not accept the code")), |(line, message)| (Some(line), message));
+    let text = line
+        .and_then(|line| code.lines().nth((line as usize).checked_sub(1)?))
+        .map(|text| text.chars().take(500).collect());
     CodeError { message: message.to_owned(), line, column: None, text }
 }
 
-/// The first paragraph of the comment at the top, below a `#!` line.
+/// The first paragraph of the comment at the top, on one line.
 fn leading_comment(code: &str) -> Option<String> {
     let lines = code.lines().skip_while(|line| line.starts_with("#!") || line.trim().is_empty());
-    let comment: Vec<&str> =
-        lines.map_while(|line| line.strip_prefix('#')).map(str::trim).take_while(|line| !line.is_empty()).collect();
-    (!comment.is_empty()).then(|| comment.join(" "))
+    let paragraph: Vec<&str> = lines
+        .map_while(|line| line.strip_prefix('#'))
+        .map(|line| line.trim_matches([' ', '#', '\t']))
+        .skip_while(|line| line.is_empty())
+        .take_while(|line| !line.is_empty())
+        .collect();
+    (!paragraph.is_empty()).then(|| paragraph.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bash_complaint_becomes_a_place() {
+        let code = "echo a\nif true; then\n";
+        let error = bash_error(code, "bash: line 2: syntax error: unexpected end of file\n");
+        assert_eq!(error.to_string(), "line 2: syntax error: unexpected end of file");
+        assert_eq!(error.text.as_deref(), Some("if true; then"));
+        let unplaced = bash_error(code, "something else");
+        assert_eq!((unplaced.message.as_str(), unplaced.line), ("something else", None));
+        assert_eq!(bash_error("", "bash: line 0: odd").text, None);
+    }
+
+    #[test]
+    fn the_top_comment_of_bash_is_its_description() {
+        let described = |code| of_bash(code).description;
+        assert_eq!(described("#!/bin/bash\n\n# Counts\n# words.\n#\n# More.\nwc\n").as_deref(), Some("Counts words."));
+        assert_eq!(described("echo a\n# later\n"), None);
+        assert_eq!(described("#!/bin/bash\necho\n"), None);
+    }
+
+    #[test]
+    fn a_frame_that_is_no_answer_is_an_error() {
+        assert!(parse(serde_json::json!({"type": "return"})).is_err());
+        assert!(parse(serde_json::json!({"type": "inspected", "style": "sonnet"})).is_err());
+    }
 }

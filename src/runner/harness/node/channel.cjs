@@ -26,7 +26,7 @@ function again(call) {
 
 function read(size) {
   const buffer = Buffer.allocUnsafe(size);
-  for (let filled = 0; filled < size; ) {
+  for (let filled = 0; filled < size;) {
     const count = again(() => fs.readSync(DESCRIPTOR, buffer, filled, size - filled, null));
     if (count === 0) process.reallyExit(0);
     filled += count;
@@ -46,7 +46,7 @@ function send(text) {
   const frame = Buffer.allocUnsafe(4 + body.length);
   frame.writeUInt32BE(body.length);
   body.copy(frame, 4);
-  for (let sent = 0; sent < frame.length; ) {
+  for (let sent = 0; sent < frame.length;) {
     sent += again(() => fs.writeSync(DESCRIPTOR, frame, sent, frame.length - sent));
   }
 }

@@ -22,11 +22,15 @@ function frame(error) {
 function askedFor(error) {
   const { ProtocolError, ToolError } = require("./omniforge.cjs");
   if (error instanceof ProtocolError) {
-    return JSON.stringify({ type: "return", kind: "protocol_error", code: error.code, text: error.text });
+    return JSON.stringify({ type: "return", kind: "protocol_error", code: error.code, text: cut(error.text) });
   }
   if (!(error instanceof ToolError)) return undefined;
   const data = require("./results.cjs").readable(error.data);
-  return JSON.stringify({ type: "return", kind: "tool_error", text: error.text, data });
+  const answer = { type: "return", kind: "tool_error", text: error.text.toWellFormed(), data };
+  const text = JSON.stringify(answer);
+  const limit = require("./channel.cjs").limit();
+  if (Buffer.byteLength(text) <= limit) return text;
+  return JSON.stringify({ ...answer, text: cut(answer.text, limit >> 3), data: null });
 }
 
 // The whole of an error for people, as a program would print it.
@@ -61,7 +65,9 @@ function trace(error, seen) {
   seen.add(error);
   const stack = typeof error.stack === "string" ? error.stack : "";
   const lines = stack.split("\n").filter((line) => FRAME.test(line));
-  let text = lines.map((line) => `${line.replace(/(?:file:\/\/)?\/(?:\S+\/)?tool\/main\.m?js/, "/tool/main.js")}\n`).join("");
+  let text = lines
+    .map((line) => `${line.replace(/(?:file:\/\/)?\/(?:\S+\/)?tool\/main\.m?js/, "/tool/main.js")}\n`)
+    .join("");
   const where = WHERE.exec(stack);
   if (where) text = `    at /tool/main.js:${where[1]}\n${text}`;
   for (const inner of Array.isArray(error.errors) ? error.errors : []) {
@@ -73,8 +79,8 @@ function trace(error, seen) {
   return text;
 }
 
-function cut(text) {
-  return text.length <= MESSAGE_LIMIT ? text : `${text.slice(0, MESSAGE_LIMIT)}… [truncated]`;
+function cut(text, limit = MESSAGE_LIMIT) {
+  return (text.length <= limit ? text : `${text.slice(0, limit)}… [truncated]`).toWellFormed();
 }
 
 module.exports = { askedFor, describe, frame };

@@ -32,16 +32,36 @@ class ProtocolError extends Error {
 
 // Facts about the call, and live messages to its caller.
 class Context {
-  get tool() { return fact("tool"); }
-  get version() { return fact("version"); }
-  get run_id() { return fact("run_id"); }
-  get runId() { return fact("run_id"); }
-  get request_id() { return fact("request_id"); }
-  get requestId() { return fact("request_id"); }
-  get meta() { return fact("meta") ?? {}; }
-  get caller() { return fact("caller"); }
-  get client_capabilities() { return fact("client_capabilities") ?? {}; }
-  get clientCapabilities() { return fact("client_capabilities") ?? {}; }
+  get tool() {
+    return fact("tool");
+  }
+  get version() {
+    return fact("version");
+  }
+  get run_id() {
+    return fact("run_id");
+  }
+  get runId() {
+    return fact("run_id");
+  }
+  get request_id() {
+    return fact("request_id");
+  }
+  get requestId() {
+    return fact("request_id");
+  }
+  get meta() {
+    return fact("meta") ?? {};
+  }
+  get caller() {
+    return fact("caller");
+  }
+  get client_capabilities() {
+    return fact("client_capabilities") ?? {};
+  }
+  get clientCapabilities() {
+    return fact("client_capabilities") ?? {};
+  }
 
   // Sends a log message; `level` is one of MCP's eight.
   log = (level, data, logger) => {
@@ -81,7 +101,7 @@ function finite(name, value) {
 
 function send(frame, field) {
   let text = JSON.stringify(frame);
-  if (text.length > channel.limit()) {
+  if (Buffer.byteLength(text) > channel.limit()) {
     const whole = typeof frame[field] === "string" ? frame[field] : text;
     frame[field] = `${whole.slice(0, channel.limit() >> 3).toWellFormed()}… [truncated]`;
     text = JSON.stringify(frame);

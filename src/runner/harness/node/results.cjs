@@ -3,6 +3,9 @@
 
 const channel = require("./channel.cjs");
 
+// Levels of nesting in a value; the server's JSON reader stops at 128 with all that is around it.
+const DEPTH_LIMIT = 100;
+
 // The last frame for what `main` returned, as JSON text.
 function frame(result) {
   if (result === undefined || result === null) return '{"type":"return","kind":"nothing"}';
@@ -30,12 +33,7 @@ class Refusal extends TypeError {
 
 // The value in terms of plain objects, arrays and scalars. Throws an error that names the path.
 function plain(value) {
-  try {
-    return walk(value, "result", new Set());
-  } catch (error) {
-    if (error instanceof RangeError) throw new Refusal("the result is nested too deeply");
-    throw error;
-  }
+  return walk(value, "result", new Set());
 }
 
 function walk(value, path, above) {
@@ -60,6 +58,7 @@ function walk(value, path, above) {
 
 function enter(value, path, above) {
   if (above.has(value)) throw new Refusal(`${path} contains itself: a result can't have cycles`);
+  if (above.size >= DEPTH_LIMIT) throw new Refusal(`the result is nested more than ${DEPTH_LIMIT} levels deep`);
   above.add(value);
   const made = object(value, path, above);
   above.delete(value);

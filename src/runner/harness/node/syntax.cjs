@@ -4,6 +4,7 @@
 const Module = require("module");
 const acorn = require("./vendor/acorn.js");
 
+const TOO_DEEP = "the code is nested too deeply";
 const OPTIONS = { ecmaVersion: "latest", locations: true, allowHashBang: true };
 const SCRIPT = { ...OPTIONS, sourceType: "script", allowReturnOutsideFunction: true };
 
@@ -17,7 +18,8 @@ function parse(code) {
       comments.length = 0;
       return { tree: acorn.parse(code, { ...SCRIPT, onComment: comments }), comments };
     } catch (asScript) {
-      const further = /^'(import|export)'|'import' and 'export'|await/.test(asScript.message) || asModule.pos >= asScript.pos;
+      const further =
+        /^'(import|export)'|'import' and 'export'|await/.test(asScript.message) || asModule.pos >= asScript.pos;
       throw further ? asModule : asScript;
     }
   }
@@ -29,25 +31,44 @@ function problem(code) {
     parse(code);
     return undefined;
   } catch (error) {
-    if (error instanceof RangeError) return { message: "the code is nested too deeply", line: 1, column: 1, text: "" };
+    if (error instanceof RangeError) return { message: TOO_DEEP, line: 1, column: 1, text: "" };
     const { line, column } = error.loc;
     const message = error.message.replace(/ \(\d+:\d+\)$/, "");
-    return { message, line, column: column + 1, text: code.split(/\r?\n/)[line - 1] ?? "" };
+    return { message, line, column: column + 1, text: lineOf(code, line) };
   }
 }
 
-// The code without TypeScript's types, positions kept; undefined where it is none or this Node can't strip them.
-function withoutTypes(code) {
-  if (!Module.stripTypeScriptTypes) return undefined;
+function lineOf(code, line) {
+  return (code.split(/\r?\n/)[line - 1] ?? "").slice(0, 500);
+}
+
+// The code without TypeScript's types, positions kept: `{code}`, or `{problem}` where it is none or this Node can't.
+function strip(code) {
+  if (!Module.stripTypeScriptTypes) {
+    const message = `TypeScript needs Node 22.18 or newer; this is ${process.version}`;
+    return { problem: { message, line: 1, column: 1, text: lineOf(code, 1) } };
+  }
   const warn = process.emitWarning;
   process.emitWarning = () => {}; // "… is an experimental feature"
   try {
-    return Module.stripTypeScriptTypes(code);
-  } catch {
-    return undefined;
+    return { code: Module.stripTypeScriptTypes(code) };
+  } catch (error) {
+    return { problem: problem(code) ? located(error, code) : { message: error.message, line: 1, column: 1, text: "" } };
   } finally {
     process.emitWarning = warn;
   }
 }
 
-module.exports = { parse, problem, withoutTypes };
+// Node names the place of a TypeScript error only in the text of its stack.
+function located(error, code) {
+  const line = Number(/:(\d+)\n/.exec(error.stack ?? "")?.[1] ?? 1);
+  const text = lineOf(code, line);
+  return { message: error.message.trim().split("\n")[0].trim() || "no TypeScript", line, column: 1, text };
+}
+
+// The code without types; undefined where it can't be had.
+function withoutTypes(code) {
+  return strip(code).code;
+}
+
+module.exports = { TOO_DEEP, parse, problem, strip, withoutTypes };

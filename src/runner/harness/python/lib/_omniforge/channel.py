@@ -9,6 +9,8 @@ import _json
 from _thread import RLock
 
 DESCRIPTOR = 3
+# Levels of nesting in a value; the server's JSON reader stops at 128 with all that is around it.
+DEPTH_LIMIT = 100
 
 _process = posix.getpid()
 _lock = RLock()
@@ -58,6 +60,24 @@ def encode(value):
     """The JSON text of a plain value. Raises TypeError, ValueError or RecursionError for any other."""
     encoder = _json.make_encoder({}, _refuse, _json.encode_basestring, None, ": ", ", ", False, False, False)
     return "".join(encoder(value, 0))
+
+
+def is_too_deep(value, text):
+    """Whether a plain value, whose JSON is `text`, is nested beyond what the server reads."""
+    if text.count("[") + text.count("{") <= DEPTH_LIMIT:
+        return False
+    level = [value]
+    for _ in range(DEPTH_LIMIT):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, (dict, list, tuple))
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, (dict, list, tuple))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def to_bytes(text):
@@ -120,5 +140,5 @@ def flush_output():
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
             stream.flush()
-        except BaseException:  # noqa: BLE001: the tool may have put anything there
+        except BaseException:  # The tool may have put anything there.
             pass

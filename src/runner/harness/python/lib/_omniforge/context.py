@@ -121,32 +121,22 @@ def _number(name, value):
 def _send(frame, field):
     try:
         text = channel.encode(frame)
+        usable = not channel.is_too_deep(frame, text)
     except (TypeError, ValueError, RecursionError):
-        frame[field] = _readable(frame[field])
+        usable = False
+    if not usable:
+        from _omniforge import results
+
+        frame[field] = results.readable(frame[field])
         text = channel.encode(frame)
-    limit = driver.request.get("result_limit") or 4 << 20
-    if len(text) > limit:
+    data = channel.to_bytes(text)
+    limit = driver.result_limit()
+    if len(data) > limit:
         whole = text if not isinstance(frame[field], str) else frame[field]
         frame[field] = whole[: limit // 8] + "… [truncated]"
-        text = channel.encode(frame)
+        data = channel.to_bytes(channel.encode(frame))
     try:
-        channel.send(channel.to_bytes(text))
+        channel.send(data)
     except OSError:
         pass  # The tool closed the descriptor, or the server is gone: nobody to tell.
     return _DONE
-
-
-def _readable(value):
-    """The value with a text in place of each part that JSON has no form for."""
-    from _omniforge import results
-    from _omniforge.failure import Refusal
-
-    try:
-        return results.plain(value)
-    except Refusal:
-        pass
-    if isinstance(value, dict):
-        return {str(key): _readable(item) for key, item in value.items() if item is not value}
-    if isinstance(value, (list, tuple)):
-        return [_readable(item) for item in value if item is not value]
-    return str(value)

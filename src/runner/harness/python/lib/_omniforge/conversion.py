@@ -86,7 +86,7 @@ def convert(kind, value, path):
     kind = _unwrapped(kind)
     origin = getattr(kind, "__origin__", None)
     name = str(origin) if origin is not None else ""
-    if name == "typing.Union" or type(kind).__name__ == "UnionType":
+    if driver.is_union(kind):
         return _union(kind.__args__, value, path)
     if name == "typing.Literal":
         return _literal(kind.__args__, value)
@@ -265,7 +265,9 @@ def _dataclass(kind, value, path):
     fields = [name for name, field in kind.__dataclass_fields__.items() if field.init]
     for key in value:
         if key not in fields:
-            raise Refusal("ValueError", "%s has no field %r (%s has %s)" % (path, key, kind.__name__, ", ".join(fields)))
+            raise Refusal(
+                "ValueError", "%s has no field %r (%s has %s)" % (path, key, kind.__name__, ", ".join(fields))
+            )
     hints = _hints(kind)
     made = {key: convert(_init_type(hints.get(key)), item, "%s.%s" % (path, key)) for key, item in value.items()}
     return kind(**made)

@@ -137,8 +137,19 @@ def takes_context(name, annotation):
     if name in ("ctx", "context"):
         return True
     if isinstance(annotation, str):
-        return annotation.replace("|", " ").strip("\"' ").split(".")[-1].split(" ")[0] == "Context"
-    return getattr(annotation, "__name__", None) == "Context"
+        words = annotation.strip("\"' ").replace("]", " ").replace("|", " ").replace(",", " ").replace("[", " ").split()
+        words = [word.rpartition(".")[2] for word in words]
+        return "Context" in words[:2] and (words[0] in ("Context", "Optional", "Annotated") or "None" in words)
+    if getattr(annotation, "__name__", None) == "Context":
+        return getattr(annotation, "__module__", None) != "tool"
+    if is_union(annotation):
+        return any(takes_context("", one) for one in annotation.__args__)
+    return hasattr(annotation, "__metadata__") and takes_context("", annotation.__origin__)
+
+
+def is_union(annotation):
+    """Whether it is a union of types, by whatever name Python has for that."""
+    return type(annotation).__name__ in ("UnionType", "Union", "_UnionGenericAlias")
 
 
 def _context():
@@ -167,7 +178,9 @@ def _plain(annotation):
     if not inner:
         return False
     origin = getattr(annotation, "__origin__", None)
-    if origin in (list, dict, None) or hasattr(annotation, "__metadata__") or str(origin) == "typing.Union":
+    if origin is dict and inner[0] is not str:
+        return False
+    if origin in (list, dict) or hasattr(annotation, "__metadata__") or is_union(annotation):
         return all(map(_plain, inner))
     return str(origin) == "typing.Literal" and all(type(value) in (str, int, bool, type(None)) for value in inner)
 
@@ -184,15 +197,23 @@ def _result(result):
         return _limited("text", "text", channel.encode(result))
     try:
         payload = channel.encode(result)
+        usable = not channel.is_too_deep(result, payload)
     except (TypeError, ValueError, RecursionError):
+        usable = False
+    if not usable:
         from _omniforge import results
 
         payload = channel.encode(results.plain(result))
     return _limited("value", "value", payload)
 
 
+def result_limit():
+    """The most bytes that a frame may carry."""
+    return request.get("result_limit") or 4 << 20
+
+
 def _limited(kind, field, payload):
-    limit = request.get("result_limit") or 4 << 20
+    limit = result_limit()
     size = len(payload) if payload.isascii() else len(channel.to_bytes(payload))
     if size > limit:
         message = "the result is %d bytes of JSON; the limit is %d bytes (result_limit)" % (size, limit)

@@ -49,23 +49,18 @@ def asked_for(error):
     if omniforge is None:
         return None
     if isinstance(error, omniforge.ProtocolError):
-        return channel.encode(
-            {"type": "return", "kind": "protocol_error", "code": error.code, "text": error.text}
-        )
-    if isinstance(error, omniforge.ToolError):
-        return channel.encode(
-            {"type": "return", "kind": "tool_error", "text": error.text, "data": _data(error.data)}
-        )
-    return None
-
-
-def _data(data):
+        text = _cut(error.text, _MESSAGE_LIMIT)
+        return channel.encode({"type": "return", "kind": "protocol_error", "code": error.code, "text": text})
+    if not isinstance(error, omniforge.ToolError):
+        return None
     from _omniforge import results
 
-    try:
-        return results.plain(data)
-    except Refusal:
-        return str(data)
+    data = results.readable(error.data)
+    answer = {"type": "return", "kind": "tool_error", "text": error.text, "data": data}
+    text = channel.encode(answer)
+    if len(channel.to_bytes(text)) <= driver.result_limit():
+        return text
+    return channel.encode({**answer, "text": _cut(error.text, driver.result_limit() // 8), "data": None})
 
 
 def _release(trace):
@@ -93,7 +88,7 @@ def _message(error):
         message = str(error)
         notes = getattr(error, "__notes__", None)
         return "\n".join([message, *map(str, notes)]) if isinstance(notes, list) else message
-    except BaseException:  # noqa: BLE001: the tool's own __str__
+    except BaseException:  # The tool's own `__str__`.
         return "<the message of this %s can't be shown>" % type(error).__name__
 
 

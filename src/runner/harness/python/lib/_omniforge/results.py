@@ -1,5 +1,6 @@
-"""Makes plain JSON of a returned value, or says which part of it can't be: the slow path, taken when the fast one failed."""
+"""Makes plain JSON of a returned value, or says which part of it can't be: the way taken when the fast one failed."""
 
+from _omniforge import channel
 from _omniforge.failure import Refusal
 
 _FLOAT_TEXT = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
@@ -7,10 +8,23 @@ _FLOAT_TEXT = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 def plain(value):
     """The value in terms of dict, list, str, int, float, bool and None; raises Refusal that names the path."""
+    return _plain(value, "result", set())
+
+
+def readable(value, depth=0):
+    """The value with a text in place of each part that JSON has no form for."""
     try:
-        return _plain(value, "result", set())
+        return plain(value)
+    except Refusal:
+        pass
+    if depth < 20 and isinstance(value, dict):
+        return {str(key): readable(item, depth + 1) for key, item in value.items()}
+    if depth < 20 and isinstance(value, (list, tuple)):
+        return [readable(item, depth + 1) for item in value]
+    try:
+        return str(value)
     except RecursionError:
-        raise Refusal("ValueError", "the result is nested too deeply") from None
+        return "<%s, nested too deeply>" % type(value).__name__
 
 
 def _plain(value, path, above):
@@ -22,6 +36,9 @@ def _plain(value, path, above):
         return _number(value, path)
     if id(value) in above:
         raise Refusal("ValueError", "%s contains itself: a result can't have cycles" % path)
+    if len(above) >= channel.DEPTH_LIMIT:
+        message = "the result is nested more than %d levels deep" % channel.DEPTH_LIMIT
+        raise Refusal("ValueError", message)
     above.add(id(value))
     try:
         if isinstance(value, dict) or type(value).__name__ in ("mappingproxy", "UserDict"):

@@ -1,11 +1,11 @@
-"""What a tool gets from OmniForge: the call's context, content blocks, and errors that say exactly what the author meant.
+"""What a tool gets from OmniForge: the call's context, content blocks, and errors that say what the author meant.
 
-    from omniforge import Image, ToolError, ctx
+from omniforge import Image, ToolError, ctx
 
-    def main(city: str):
-        ctx.info("looking up " + city)
-        ctx.progress(1, 2, "halfway")
-        raise ToolError("no such city")
+def main(city: str):
+    ctx.info("looking up " + city)
+    ctx.progress(1, 2, "halfway")
+    raise ToolError("no such city")
 """
 
 from _omniforge.content import (

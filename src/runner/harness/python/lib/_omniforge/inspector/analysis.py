@@ -46,6 +46,9 @@ def inspect(code):
 
 def _parse(code):
     """The tree of the code (with its type comments, where they parse) and what the compiler warns of."""
+    if "\0" in code:
+        before = code[: code.index("\0")]
+        raise CodeError("the code holds a null byte", before.count("\n") + 1, len(before) - before.rfind("\n"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -53,9 +56,9 @@ def _parse(code):
             tree = ast.parse(code)
         except SyntaxError as error:
             column = error.offset if error.offset and error.offset > 0 else None
-            raise CodeError(error.msg, error.lineno, column) from None
-        except ValueError as error:  # A null byte, before Python 3.12.
-            raise CodeError(str(error), code.count("\n", 0, max(code.find("\0"), 0)) + 1, None) from None
+            raise CodeError(error.msg, error.lineno or 1, column) from None
+        except ValueError as error:
+            raise CodeError(str(error), 1, 1) from None
         if "# type:" in code:
             try:
                 tree = ast.parse(code, type_comments=True)
@@ -79,11 +82,16 @@ def _script_reason(tree, main):
         return "no function `main`"
     for node in tree.body:
         if isinstance(node, ast.If) and _is_guard(node.test):
-            return "line %d: the `__main__` guard makes this a script; without it, `main` gets the arguments" % node.lineno
+            return (
+                "line %d: the `__main__` guard makes this a script; without it, `main` gets the arguments" % node.lineno
+            )
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             call = _call_of_main(node)
             if call is not None:
-                return "line %d: this call of `main` makes this a script; without it, `main` gets the arguments" % call.lineno
+                return (
+                    "line %d: this call of `main` makes this a script; without it, `main` gets the arguments"
+                    % call.lineno
+                )
     return None
 
 

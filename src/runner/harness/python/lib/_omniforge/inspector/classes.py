@@ -133,7 +133,9 @@ def _forbids_extra(node, scope):
     for item in node.body:
         if isinstance(item, ast.Assign) and getattr(item.targets[0], "id", None) == "model_config":
             if isinstance(item.value, ast.Call):
-                return any(word.arg == "extra" and getattr(word.value, "value", 0) == "forbid" for word in item.value.keywords)
+                return any(
+                    word.arg == "extra" and getattr(word.value, "value", 0) == "forbid" for word in item.value.keywords
+                )
             try:
                 return values.value(item.value, scope).get("extra") == "forbid"
             except values.Unknown:

@@ -33,7 +33,9 @@ def read(code):
     found.dependencies = _dependencies(table.get("dependencies", []), lines, start)
     requires = table.get("requires-python")
     if requires is not None and not isinstance(requires, str):
-        raise CodeError("`requires-python` must be a string such as \">=3.11\"", _line_of("requires-python", lines, start), 1)
+        raise CodeError(
+            '`requires-python` must be a string such as ">=3.11"', _line_of("requires-python", lines, start), 1
+        )
     found.requires_python = requires
     return found
 

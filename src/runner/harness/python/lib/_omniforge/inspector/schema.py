@@ -3,9 +3,11 @@
 import ast
 
 from _omniforge.inspector import classes, constraints, known, values
+from _omniforge.inspector.problem import CodeError
 
 # So many classes are written out where they are used; from there on, and where they are recursive, by `$ref`.
 _INLINE_CLASSES = 60
+_DEPTH_LIMIT = 48
 
 
 class Schemas:
@@ -20,9 +22,21 @@ class Schemas:
         self._recursive = set()
         self._aliases = []
         self._built = 0
+        self._depth = 0
 
     def of(self, node):
-        """The schema of an annotation; an unknown type gives `{}` and a warning."""
+        """The schema of an annotation; an unknown type gives `{}` and a warning. Raises CodeError beyond the depth."""
+        self._depth += 1
+        if self._depth > _DEPTH_LIMIT:
+            raise CodeError(
+                "the types are nested more than %d levels deep" % _DEPTH_LIMIT, getattr(node, "lineno", 1), 1
+            )
+        try:
+            return self._of(node)
+        finally:
+            self._depth -= 1
+
+    def _of(self, node):
         if isinstance(node, ast.Constant):
             return self._constant(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):

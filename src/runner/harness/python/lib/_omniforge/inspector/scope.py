@@ -4,7 +4,17 @@ import ast
 import builtins
 
 _SAME = {"typing_extensions": "typing", "collections.abc": "typing"}
-_STAR_MODULES = ("typing", "typing_extensions", "datetime", "decimal", "uuid", "enum", "dataclasses", "pydantic", "omniforge")
+_STAR_MODULES = (
+    "typing",
+    "typing_extensions",
+    "datetime",
+    "decimal",
+    "uuid",
+    "enum",
+    "dataclasses",
+    "pydantic",
+    "omniforge",
+)
 
 
 class Scope:
@@ -42,7 +52,11 @@ class Scope:
     def _read_missing(self, body):
         """What an `except ImportError` branch binds counts only where the name isn't bound yet."""
         other = Scope(ast.Module(body=body, type_ignores=[]))
-        for mine, theirs in ((self.imports, other.imports), (self.classes, other.classes), (self.assigned, other.assigned)):
+        for mine, theirs in (
+            (self.imports, other.imports),
+            (self.classes, other.classes),
+            (self.assigned, other.assigned),
+        ):
             for name, value in theirs.items():
                 if not self._knows(name):
                     mine[name] = value

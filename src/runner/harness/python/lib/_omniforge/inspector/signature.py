@@ -159,7 +159,14 @@ def _of_value(node, scope):
         value = values.value(node, scope)
     except values.Unknown:
         return {}
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array"), (dict, "object")):
+    for kind, name in (
+        (bool, "boolean"),
+        (int, "integer"),
+        (float, "number"),
+        (str, "string"),
+        (list, "array"),
+        (dict, "object"),
+    ):
         if isinstance(value, kind):
             return {"type": name}
     return {}
@@ -184,7 +191,10 @@ def _extra(main, schemas, properties, required):
 def _ordered(schema):
     """The schema with its notes at the end: description, then default."""
     last = [name for name in ("description", "default") if name in schema]
-    return {**{name: item for name, item in schema.items() if name not in last}, **{name: schema[name] for name in last}}
+    return {
+        **{name: item for name, item in schema.items() if name not in last},
+        **{name: schema[name] for name in last},
+    }
 
 
 def _from_comment(comment):

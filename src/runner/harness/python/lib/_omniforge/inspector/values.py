@@ -14,7 +14,17 @@ _OPERATORS = {
     ast.Pow: operator.pow,
     ast.LShift: operator.lshift,
 }
-_EMPTY = {"list": [], "tuple": [], "set": [], "frozenset": [], "dict": {}, "str": "", "int": 0, "float": 0.0, "bool": False}
+_EMPTY = {
+    "list": [],
+    "tuple": [],
+    "set": [],
+    "frozenset": [],
+    "dict": {},
+    "str": "",
+    "int": 0,
+    "float": 0.0,
+    "bool": False,
+}
 
 
 class Unknown(Exception):
@@ -80,7 +90,11 @@ def _binary(node, scope, depth):
     if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
         return left + right
     numbers = all(isinstance(side, (int, float)) and abs(side) < 2**63 for side in (left, right))
-    if not numbers or type(node.op) not in _OPERATORS or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 64):
+    if (
+        not numbers
+        or type(node.op) not in _OPERATORS
+        or (isinstance(node.op, (ast.Pow, ast.LShift)) and not 0 <= right <= 64)
+    ):
         raise Unknown
     try:
         return _constant(_OPERATORS[type(node.op)](left, right))
@@ -98,7 +112,7 @@ def _member(node, scope):
     owner = scope.class_of(node.value)
     if owner is not None and classes.kind(owner, scope) == "enum":
         members = classes.members(owner, scope)
-        if node.attr in members:
+        if members.get(node.attr, Unknown) is not Unknown:
             return members[node.attr]
     raise Unknown
 
