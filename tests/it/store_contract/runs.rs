@@ -173,16 +173,15 @@ async fn old_results_and_rows_are_forgotten() {
 #[tokio::test]
 async fn too_many_waiting_rows_refuse_a_new_run_but_lose_none() {
     let bench = Bench::new().await;
-    let blocker = bench.raw().await;
-    let mut blocker = sqlx::Connection::begin_with(Box::leak(Box::new(blocker)), "BEGIN IMMEDIATE").await.unwrap();
-    sqlx::query("UPDATE meta SET catalog_generation = 9").execute(&mut *blocker).await.unwrap();
+    let mut blocker = bench.raw().await;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut blocker).await.unwrap();
     let mut taken = 0;
     while bench.store.start_run(bench.run("add")).is_ok() {
         taken += 1;
     }
     let last = bench.run("last");
     bench.store.finish_run(last.clone());
-    blocker.rollback().await.unwrap();
+    sqlx::query("ROLLBACK").execute(&mut blocker).await.unwrap();
     bench.store.flush_runs().await.unwrap();
     bench.store.start_run(bench.run("add")).unwrap();
     assert_eq!(bench.store.get_run(last.id).await.unwrap(), Some(last));
