@@ -1,1 +1,3 @@
+//! One binary of tests that go through real files, processes and sockets.
 
+mod store_contract;
