@@ -11,6 +11,7 @@ mod identify;
 mod post;
 mod problem;
 mod routes;
+mod serve;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,10 +25,11 @@ use crate::mcp::Server;
 use crate::tools::Domain;
 
 pub use body::read as read_body;
-pub use gate::{Gate, GateError};
+pub use gate::{Gate, GateError, is_preflight};
 pub use identify::{Identify, IdentifyError};
 pub use problem::problem;
 pub use routes::Ready;
+pub use serve::serve;
 
 /// What the HTTP door needs to know.
 #[derive(Clone)]

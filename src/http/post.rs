@@ -16,6 +16,17 @@ use crate::mcp::peek::{self, Message, Request};
 use crate::mcp::{Era, Refusal};
 use crate::tools::CallError;
 
+/// The methods that 2026-07-28 does not have any more.
+const REMOVED: [&str; 7] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/list",
+    "tasks/result",
+];
+
 impl Front {
     pub(super) async fn post(&self, visit: Visit, body: Body) -> Response {
         if let Some(refused) = wrong_content_type(&visit) {
@@ -174,8 +185,8 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
         let data = serde_json::json!({"requested": declared, "supported": Era::ALL.map(Era::as_str)});
         return Err(Refusal::new(-32022, "Unsupported protocol version").with_data(data));
     }
-    if request.method == "initialize" {
-        return Err(Refusal::method("initialize"));
+    if *declared >= *MODERN && REMOVED.contains(&&*request.method) {
+        return Err(Refusal::method(&request.method));
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use super::era::Era;
 use super::handler::{CALLED_TOOL, Handler, Link, Shared};
 use super::listing::Pages;
 pub use super::sessions::SessionRefused;
-use super::sessions::Sessions;
+use super::sessions::{IDLE, Sessions};
 use crate::model::{Caller, PrincipalId};
 use crate::tools::{CallError, Domain};
 
@@ -88,10 +88,10 @@ impl Server {
         asked: &str,
         request: http::Request<Full<Bytes>>,
     ) -> Result<Response, SessionRefused> {
-        self.sessions.may_open(principal)?;
+        let place = self.sessions.reserve(principal.clone(), Era::negotiate(asked))?;
         let response = self.stateful(request).await;
         if let Some(id) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
-            self.sessions.bind(id, principal.clone(), Era::negotiate(asked));
+            place.bind(id);
         }
         Ok(response)
     }
@@ -141,7 +141,7 @@ fn names_headers(schema: &JsonObject) -> bool {
 async fn sweep(sessions: Arc<Sessions>, stop: CancellationToken) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => sessions.sweep().await,
+            () = tokio::time::sleep(SWEEP) => sessions.sweep(IDLE).await,
             () = stop.cancelled() => return,
         }
     }

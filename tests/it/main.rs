@@ -1,1 +1,1 @@
-
+mod mcp_wire;
