@@ -224,6 +224,10 @@ impl Identify for Names {
             _ => Err(IdentifyError::Refused { reason: "its token is unknown".to_owned() }),
         }
     }
+
+    fn wants_credential(&self) -> bool {
+        !self.open
+    }
 }
 
 /// A caller of this name.

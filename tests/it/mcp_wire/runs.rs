@@ -227,3 +227,18 @@ async fn who_calls_with_what_is_known_to_the_domain() {
     );
     assert_eq!(said["key"], "k1");
 }
+
+#[tokio::test]
+async fn a_broken_stream_is_taken_up_again_by_its_last_event() {
+    let wire = Wire::open().await;
+    let session = wire.session("2025-11-25").await;
+    let mut broken = session.post(&call("wait")).send().await.unwrap();
+    let primed = String::from_utf8(broken.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+    let id = primed.lines().find_map(|line| line.strip_prefix("id:")).unwrap().trim().to_owned();
+    wire.fixture.began.notified().await;
+    drop(broken);
+    let get = session.dress(wire.request(reqwest::Method::GET)).header("accept", "text/event-stream");
+    let mut again = Events::of(get.header("last-event-id", id).send().await.unwrap());
+    wire.fixture.release.notify_one();
+    assert_eq!(text(&again.next().await.unwrap()), "released");
+}
