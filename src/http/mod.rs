@@ -74,7 +74,8 @@ impl HttpOptions {
 /// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
 ///
 /// When `shutdown` is cancelled, streams that wait for news end and new calls are refused; after `drain`, calls under way
-/// are cancelled too. Must be called inside a tokio runtime.
+/// are cancelled too. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must
+/// have none.
 ///
 /// # Errors
 /// [`GateError`] when a setting makes no sense.
