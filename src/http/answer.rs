@@ -85,18 +85,17 @@ fn opened(pending: Pending) -> Response {
         Told(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
     }
     let stream = futures::stream::unfold((State::Waiting(pending), true), |(state, first)| async move {
+        let working = |pending| Some((Bytes::from_static(b": working\n\n"), (State::Waiting(pending), false)));
         match state {
-            State::Waiting(mut pending) => {
-                let wait = if first { Duration::ZERO } else { KEEP_ALIVE };
-                match tokio::time::timeout(wait, &mut pending).await {
-                    Err(_) => Some((Bytes::from_static(b": working\n\n"), (State::Waiting(pending), false))),
-                    Ok(response) => {
-                        let mut events = events(response);
-                        let next = events.next().await?;
-                        Some((next, (State::Told(events), false)))
-                    }
+            State::Waiting(pending) if first => working(pending),
+            State::Waiting(mut pending) => match tokio::time::timeout(KEEP_ALIVE, &mut pending).await {
+                Err(_) => working(pending),
+                Ok(response) => {
+                    let mut events = events(response);
+                    let next = events.next().await?;
+                    Some((next, (State::Told(events), false)))
                 }
-            }
+            },
             State::Told(mut events) => {
                 let next = events.next().await?;
                 Some((next, (State::Told(events), false)))

@@ -14,7 +14,6 @@ use super::problem::problem;
 ///
 /// # Errors
 /// 413 over the limit, 408 when it takes too long, 400 when it breaks off.
-#[expect(clippy::result_large_err, reason = "a response is what the caller sends")]
 pub async fn read(body: Body, limit: usize, patience: Duration) -> Result<Bytes, Response> {
     match tokio::time::timeout(patience, collect(body, limit)).await {
         Ok(read) => read,
@@ -25,7 +24,6 @@ pub async fn read(body: Body, limit: usize, patience: Duration) -> Result<Bytes,
     }
 }
 
-#[expect(clippy::result_large_err, reason = "a response is what the caller sends")]
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Response> {
     let too_large = || problem(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {limit} bytes"));
     if body.size_hint().lower() > limit as u64 {

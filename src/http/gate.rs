@@ -148,7 +148,7 @@ impl Gate {
     }
 
     /// The answer to a CORS preflight from an allowed origin.
-    pub(super) fn preflight(&self, headers: &HeaderMap) -> Response {
+    pub fn preflight(&self, headers: &HeaderMap) -> Response {
         let Some(origin) = headers.get(ORIGIN).filter(|origin| self.knows_origin(origin, None)) else {
             return forbidden("this origin may not use this server; the setting `allowed_origins` allows it");
         };
@@ -164,7 +164,7 @@ impl Gate {
     }
 
     /// Lets a page of an allowed origin read the response.
-    pub(super) fn open_to(&self, origin: Option<&HeaderValue>, response: &mut Response) {
+    pub fn open_to(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let Some(origin) = origin.filter(|origin| self.knows_origin(origin, None)) else { return };
         allow(response.headers_mut(), origin.clone());
         let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
@@ -173,7 +173,7 @@ impl Gate {
 }
 
 /// Whether this is a CORS preflight.
-pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(http::header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 

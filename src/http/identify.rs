@@ -16,6 +16,11 @@ pub trait Identify: Send + Sync + 'static {
     /// # Errors
     /// [`IdentifyError`] says why there is none.
     async fn identify(&self, authorization: Option<&HeaderValue>) -> Result<Caller, IdentifyError>;
+
+    /// Whether a caller must show a credential; discovery says so.
+    fn wants_credential(&self) -> bool {
+        true
+    }
 }
 
 /// Why nobody is let in.

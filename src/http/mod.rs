@@ -11,6 +11,7 @@ mod identify;
 mod post;
 mod problem;
 mod routes;
+mod serve;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,10 +25,11 @@ use crate::mcp::Server;
 use crate::tools::Domain;
 
 pub use body::read as read_body;
-pub use gate::{Gate, GateError};
+pub use gate::{Gate, GateError, is_preflight};
 pub use identify::{Identify, IdentifyError};
 pub use problem::problem;
 pub use routes::Ready;
+pub use serve::serve;
 
 /// What the HTTP door needs to know.
 #[derive(Clone)]
@@ -72,7 +74,8 @@ impl HttpOptions {
 /// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
 ///
 /// When `shutdown` is cancelled, streams that wait for news end and new calls are refused; after `drain`, calls under way
-/// are cancelled too. Must be called inside a tokio runtime.
+/// are cancelled too. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must
+/// have none.
 ///
 /// # Errors
 /// [`GateError`] when a setting makes no sense.

@@ -5,7 +5,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use rmcp::model::Tool;
 use serde_json::value::RawValue;
 
 use super::answer::{self, Manner};
@@ -13,8 +12,19 @@ use super::front::{Front, Visit, no_session};
 use super::problem::{json, problem, refusal};
 use super::{body, front::MODERN};
 use crate::mcp::peek::{self, Message, Request};
-use crate::mcp::{Era, Refusal};
+use crate::mcp::{Called, Era, Refusal};
 use crate::tools::CallError;
+
+/// The methods that 2026-07-28 does not have any more.
+const REMOVED: [&str; 7] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/list",
+    "tasks/result",
+];
 
 impl Front {
     pub(super) async fn post(&self, visit: Visit, body: Body) -> Response {
@@ -131,7 +141,7 @@ impl Front {
         answer::answer(async move { server.stateless(forward, called).await }, manner).await
     }
 
-    async fn called_tool(&self, visit: &Visit, request: &Request<'_>, era: Era) -> Result<Option<Tool>, CallError> {
+    async fn called_tool(&self, visit: &Visit, request: &Request<'_>, era: Era) -> Result<Option<Called>, CallError> {
         match request.name() {
             Some(name) if era.is_modern() && request.method == "tools/call" => {
                 self.server.tool_with_headers(&visit.caller, &name).await
@@ -174,8 +184,8 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
         let data = serde_json::json!({"requested": declared, "supported": Era::ALL.map(Era::as_str)});
         return Err(Refusal::new(-32022, "Unsupported protocol version").with_data(data));
     }
-    if request.method == "initialize" {
-        return Err(Refusal::method("initialize"));
+    if *declared >= *MODERN && REMOVED.contains(&&*request.method) {
+        return Err(Refusal::method(&request.method));
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ pub(super) async fn discovery(State(front): State<Arc<Front>>, uri: Uri, headers
         "version": env!("CARGO_PKG_VERSION"),
         "endpoints": [{"transport": "streamable-http", "url": format!("{base}/mcp")}],
         "protocolVersions": Era::ALL.map(Era::as_str),
-        "authentication": {"type": "bearer"},
+        "authentication": {"type": if front.identify.wants_credential() { "bearer" } else { "none" }},
     });
     json(StatusCode::OK, "application/json", body.to_string())
 }

@@ -24,6 +24,9 @@ const EVENTS: usize = 256;
 /// How long a cancelled call may take to end before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// Where `_meta` holds the key that makes a repeated call the same call; the header `Idempotency-Key` stands for it.
+const IDEMPOTENCY_KEY: &str = "omniforge/idempotency-key";
+
 /// Who calls, in which version, and what logs they want.
 pub(super) struct Route {
     pub(super) caller: Arc<Caller>,
@@ -81,11 +84,16 @@ fn request(
             Some(text.map_err(|error| ErrorData::internal_error(error.to_string(), None))?)
         }
     };
+    let mut meta = context.meta.0.0.clone();
+    let key = parts.and_then(|parts| parts.headers.get("idempotency-key")).and_then(|key| key.to_str().ok());
+    if let Some(key) = key {
+        meta.entry(IDEMPOTENCY_KEY).or_insert_with(|| key.into());
+    }
     Ok(CallRequest {
         name: params.name.into_owned(),
         arguments,
         request_id: context.id.to_string(),
-        meta: context.meta.0.0.clone(),
+        meta,
         client: client(route.era, context),
         door: "mcp",
     })
@@ -184,14 +192,17 @@ impl Outlet {
             RunEvent::Log { .. } => None,
         };
         let Some(notification) = notification else { return };
-        if let Some(own) = &self.own {
-            let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(notification.clone()));
-            if own.0.send(message).await.is_ok() {
-                return;
+        // A client that is gone, or has left this request's stream, misses its events: the reply decides what becomes of
+        // the call. They must not go to the session's other stream, which may be one that nobody reads.
+        match &self.own {
+            Some(own) => {
+                let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(notification));
+                let _ = own.0.send(message).await;
+            }
+            None => {
+                let _ = self.peer.send_notification(notification).await;
             }
         }
-        // A client that is gone misses its events; the reply decides what becomes of the call.
-        let _ = self.peer.send_notification(notification).await;
     }
 }
 

@@ -43,6 +43,12 @@ impl Changes {
         Self { count, shutdown }
     }
 
+    /// No changes, ever.
+    #[cfg(test)]
+    pub(super) fn none(shutdown: CancellationToken) -> Self {
+        Self { count: watch::channel(0).1, shutdown }
+    }
+
     /// How many changes were heard of.
     pub fn count(&self) -> u64 {
         *self.count.borrow()

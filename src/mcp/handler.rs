@@ -52,11 +52,14 @@ pub(super) struct Handler {
     shared: Arc<Shared>,
     link: Link,
     level: Arc<AtomicU8>,
+    /// How many changes a pipe's client was told of.
+    told: Arc<AtomicU64>,
 }
 
 impl Handler {
     pub(super) fn new(shared: Arc<Shared>, link: Link) -> Self {
-        Self { shared, link, level: Arc::new(AtomicU8::new(LogLevel::Info as u8)) }
+        let told = Arc::new(AtomicU64::new(shared.changes.count()));
+        Self { shared, link, level: Arc::new(AtomicU8::new(LogLevel::Info as u8)), told }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
@@ -188,7 +191,7 @@ impl ServerHandler for Handler {
         if !matches!(self.link, Link::Pipe(_)) {
             return;
         }
-        let mut changes = self.shared.changes.listener(Arc::new(AtomicU64::new(self.shared.changes.count())));
+        let mut changes = self.shared.changes.listener(Arc::clone(&self.told));
         while changes.next().await {
             if context.peer.notify_tool_list_changed().await.is_err() {
                 return;

@@ -27,7 +27,7 @@ use crate::model::Caller;
 pub use era::Era;
 pub use pipe::{PipeError, serve_pipe};
 pub use refusal::Refusal;
-pub use server::{Response, Server, SessionRefused};
+pub use server::{Called, Response, Server, SessionRefused};
 
 /// The name that the server goes by.
 pub const SERVER_NAME: &str = "omniforge-mcp";

@@ -23,7 +23,7 @@ pub enum Body<'a> {
 /// One JSON-RPC message.
 pub enum Message<'a> {
     /// A method with an id.
-    Request(Request<'a>),
+    Request(Box<Request<'a>>),
     /// A method without an id.
     Notification {
         /// The method.
@@ -163,7 +163,9 @@ pub fn message(value: &RawValue) -> Result<Message<'_>, Refusal> {
     let id = id.ok_or_else(|| {
         Refusal::request(format!("the member `id` must be a string or an integer, not {}", kind(written)))
     })?;
-    request(id, method, envelope.params).map(Message::Request).map_err(|refusal| refusal.with_id(Some(id)))
+    request(id, method, envelope.params)
+        .map(|request| Message::Request(Box::new(request)))
+        .map_err(|refusal| refusal.with_id(Some(id)))
 }
 
 fn request<'a>(id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue>) -> Result<Request<'a>, Refusal> {
@@ -243,7 +245,10 @@ impl<'a> Request<'a> {
         if let Some(info) = self.meta.client_info {
             check_implementation("_meta.io.modelcontextprotocol/clientInfo", info)?;
         }
+        // In a modern request these do not exist, whatever their parameters.
+        let removed = self.meta.protocol_version.is_some();
         match &*self.method {
+            "logging/setLevel" | "initialize" if removed => Ok(()),
             "tools/call" => self.check_call(),
             "tools/list" => self.params.cursor.map_or(Ok(()), |cursor| check_text("cursor", cursor)),
             "logging/setLevel" => check_level("level", self.params.level.ok_or_else(|| missing("level"))?),
@@ -261,9 +266,6 @@ impl<'a> Request<'a> {
     }
 
     fn check_initialize(&self) -> Result<(), Refusal> {
-        if self.meta.protocol_version.is_some() {
-            return Ok(()); // a modern request: there the method does not exist, whatever its parameters
-        }
         check_text("protocolVersion", self.params.protocol_version.ok_or_else(|| missing("protocolVersion"))?)?;
         let capabilities = self.params.capabilities.ok_or_else(|| missing("capabilities"))?;
         if kind(capabilities) != "an object" {

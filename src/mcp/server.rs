@@ -19,7 +19,7 @@ use super::era::Era;
 use super::handler::{CALLED_TOOL, Handler, Link, Shared};
 use super::listing::Pages;
 pub use super::sessions::SessionRefused;
-use super::sessions::Sessions;
+use super::sessions::{IDLE, Sessions};
 use crate::model::{Caller, PrincipalId};
 use crate::tools::{CallError, Domain};
 
@@ -32,6 +32,9 @@ const BODY: usize = 64 << 20;
 
 /// An HTTP response as rmcp makes it.
 pub type Response = http::Response<BoxBody<Bytes, Infallible>>;
+
+/// A tool whose arguments are compared with the headers of the request that calls it.
+pub struct Called(Tool);
 
 /// The protocol server over a domain.
 #[derive(Clone)]
@@ -69,8 +72,8 @@ impl Server {
     }
 
     /// Serves a request that stands alone.
-    pub async fn stateless(&self, request: http::Request<Full<Bytes>>, called: Option<Tool>) -> Response {
-        CALLED_TOOL.scope(called, self.stateless.handle(request)).await
+    pub async fn stateless(&self, request: http::Request<Full<Bytes>>, called: Option<Called>) -> Response {
+        CALLED_TOOL.scope(called.map(|called| called.0), self.stateless.handle(request)).await
     }
 
     /// Serves a request of a session, or one that opens a session.
@@ -88,10 +91,10 @@ impl Server {
         asked: &str,
         request: http::Request<Full<Bytes>>,
     ) -> Result<Response, SessionRefused> {
-        self.sessions.may_open(principal)?;
+        let place = self.sessions.reserve(principal.clone(), Era::negotiate(asked))?;
         let response = self.stateful(request).await;
         if let Some(id) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
-            self.sessions.bind(id, principal.clone(), Era::negotiate(asked));
+            place.bind(id);
         }
         Ok(response)
     }
@@ -121,11 +124,11 @@ impl Server {
     ///
     /// # Errors
     /// As [`Domain::list`].
-    pub async fn tool_with_headers(&self, caller: &Caller, name: &str) -> Result<Option<Tool>, CallError> {
+    pub async fn tool_with_headers(&self, caller: &Caller, name: &str) -> Result<Option<Called>, CallError> {
         let list = self.shared.domain.list(caller).await?;
         let schema = list.tools.iter().find(|tool| tool.name == name).and_then(|tool| tool.input_schema.as_object());
         let schema: Option<&JsonObject> = schema.filter(|schema| names_headers(schema));
-        Ok(schema.map(|schema| Tool::new_with_raw(name.to_owned(), None, schema.clone())))
+        Ok(schema.map(|schema| Called(Tool::new_with_raw(name.to_owned(), None, schema.clone()))))
     }
 }
 
@@ -141,7 +144,7 @@ fn names_headers(schema: &JsonObject) -> bool {
 async fn sweep(sessions: Arc<Sessions>, stop: CancellationToken) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(SWEEP) => sessions.sweep().await,
+            () = tokio::time::sleep(SWEEP) => sessions.sweep(IDLE).await,
             () = stop.cancelled() => return,
         }
     }

@@ -74,26 +74,24 @@ impl Sessions {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this principal may open one more.
+    /// Takes a place for a session that is about to be opened.
     ///
     /// # Errors
     /// Which cap is reached.
-    pub(super) fn may_open(&self, principal: &PrincipalId) -> Result<(), SessionRefused> {
-        let table = self.table();
+    pub(super) fn reserve(self: &Arc<Self>, principal: PrincipalId, era: Era) -> Result<Place, SessionRefused> {
+        let mut table = self.table();
         if table.len() >= TOTAL {
             return Err(SessionRefused::Server);
         }
-        if table.values().filter(|entry| entry.principal == *principal).count() >= PER_PRINCIPAL {
+        if table.values().filter(|entry| entry.principal == principal).count() >= PER_PRINCIPAL {
             return Err(SessionRefused::Principal);
         }
-        Ok(())
-    }
-
-    /// Binds a session that was just opened.
-    pub(super) fn bind(&self, id: &str, principal: PrincipalId, era: Era) {
         let told = Arc::new(AtomicU64::new(self.changes.count()));
         let entry = Entry { principal, era, used: Instant::now(), streams: Arc::new(()), told };
-        self.table().insert(id.into(), entry);
+        let id: SessionId = format!("opening/{}", uuid::Uuid::now_v7()).into();
+        table.insert(Arc::clone(&id), entry);
+        drop(table);
+        Ok(Place { sessions: Arc::clone(self), id })
     }
 
     /// Marks the session as used; its era, when it exists and belongs to this principal.
@@ -104,11 +102,11 @@ impl Sessions {
         Some(entry.era)
     }
 
-    /// Ends the sessions that nobody uses.
-    pub(super) async fn sweep(&self) {
+    /// Ends the sessions that nobody used for this long.
+    pub(super) async fn sweep(&self, idle: Duration) {
         let idle: Vec<SessionId> = {
             let table = self.table();
-            let old = |entry: &Entry| entry.used.elapsed() > IDLE && Arc::strong_count(&entry.streams) == 1;
+            let old = |entry: &Entry| entry.used.elapsed() >= idle && Arc::strong_count(&entry.streams) == 1;
             table.iter().filter(|(_, entry)| old(entry)).map(|(id, _)| Arc::clone(id)).collect()
         };
         for id in idle {
@@ -144,6 +142,28 @@ impl Sessions {
             }
         });
         receiver
+    }
+}
+
+/// A place in the table, held while a session is being opened; given back unless the session comes to be.
+pub(super) struct Place {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+}
+
+impl Place {
+    /// The session was opened: it has an id.
+    pub(super) fn bind(self, id: &str) {
+        let mut table = self.sessions.table();
+        if let Some(entry) = table.remove(&self.id) {
+            table.insert(id.into(), entry);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.sessions.table().remove(&self.id);
     }
 }
 
@@ -246,5 +266,50 @@ impl<S: Stream<Item = ServerSseMessage>> Stream for Merged<S> {
                 None => return Poll::Ready(None),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    fn sessions() -> Arc<Sessions> {
+        Arc::new(Sessions::new(Changes::none(CancellationToken::new())))
+    }
+
+    fn who(name: &str) -> PrincipalId {
+        PrincipalId(name.to_owned())
+    }
+
+    #[tokio::test]
+    async fn an_idle_session_is_swept_and_one_with_an_open_stream_is_not() {
+        let sessions = sessions();
+        for id in ["idle", "listening"] {
+            sessions.reserve(who("anna"), Era::V2025_11_25).unwrap().bind(id);
+        }
+        let stream = sessions.streams(&"listening".into());
+        sessions.sweep(IDLE).await;
+        assert!(sessions.touch("idle", &who("anna")).is_some());
+        sessions.sweep(Duration::ZERO).await;
+        assert!(sessions.touch("idle", &who("anna")).is_none());
+        assert!(sessions.touch("listening", &who("anna")).is_some());
+        drop(stream);
+        sessions.sweep(Duration::ZERO).await;
+        assert!(sessions.touch("listening", &who("anna")).is_none());
+    }
+
+    #[tokio::test]
+    async fn places_are_counted_from_the_first_moment_and_given_back() {
+        let sessions = sessions();
+        let mut held = Vec::new();
+        for number in 0..TOTAL {
+            held.push(sessions.reserve(who(&(number / PER_PRINCIPAL).to_string()), Era::V2025_11_25).unwrap());
+        }
+        assert!(matches!(sessions.reserve(who("new"), Era::V2025_11_25), Err(SessionRefused::Server)));
+        held.pop();
+        assert!(matches!(sessions.reserve(who("0"), Era::V2025_11_25), Err(SessionRefused::Principal)));
+        assert!(sessions.reserve(who("new"), Era::V2025_11_25).is_ok());
     }
 }

@@ -85,7 +85,6 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         tool("number", nothing(), Some(json!({"type": "number"}))),
         tool("object", nothing(), Some(json!({"type": "object"}))),
         tool("wait", nothing(), None),
-        tool("sleep", nothing(), None),
         tool("blocks", nothing(), None),
         tool("json_schema_2020_12_tool", schema_2020_12(), None),
         tool("test_custom_header", header, None),
@@ -122,6 +121,51 @@ async fn tell(events: &mpsc::Sender<RunEvent>, told: &[RunEvent]) {
     }
 }
 
+async fn reply(
+    caller: &Caller,
+    request: &CallRequest,
+    events: &mpsc::Sender<RunEvent>,
+) -> Result<CallReply, CallError> {
+    let arguments = request.arguments.as_ref().map_or("none", |arguments| arguments.get());
+    Ok(match &*request.name {
+        "omniforge_instructions" => CallReply::text("Write a script."),
+        "echo" => CallReply::value(json!({
+            "arguments": arguments, "caller": caller.principal.0, "client": request.client.name,
+            "version": request.client.protocol_version, "id": request.request_id,
+            "key": request.meta.get("omniforge/idempotency-key"),
+        })),
+        "number" => CallReply::value(json!(7)),
+        "object" => CallReply::value(json!({"a": 1})),
+        "blocks" => {
+            let (uri, name) = ("test://a".to_owned(), "a".to_owned());
+            let audio = Content::Audio { data: "AA==".to_owned(), mime_type: "audio/wav".to_owned() };
+            let link = Content::ResourceLink { uri, name, description: None, mime_type: None };
+            CallReply { content: vec![Content::text("text"), audio, link], ..CallReply::default() }
+        }
+        "test_simple_text" => CallReply::text("This is a simple text response for testing."),
+        "test_error_handling" => CallReply::error("This tool fails on purpose"),
+        "test_tool_with_logging" | "test_logging_tool" => {
+            tell(events, &[log("started"), log("working"), log("ended")]).await;
+            CallReply::text("logged")
+        }
+        "test_tool_with_progress" => {
+            tell(events, &[progress(0.0), progress(50.0), progress(100.0)]).await;
+            CallReply::text("done")
+        }
+        "mixed" => {
+            tell(events, &[log("a"), progress(1.0), log("b"), progress(2.0), progress(2.0), log("c")]).await;
+            CallReply::text("done")
+        }
+        "test_trigger_tool_change" => CallReply::text("changed"),
+        "json_schema_2020_12_tool" | "test_custom_header" => CallReply::text(arguments),
+        "protocol_error" => return Err(CallError::Protocol { code: -31999, text: "no".to_owned() }),
+        "internal_error" => return Err(CallError::Internal { id: "e1".to_owned() }),
+        name => {
+            return Err(CallError::UnknownTool { name: name.to_owned(), nearest: vec!["echo".to_owned()] });
+        }
+    })
+}
+
 #[async_trait]
 impl Domain for Fixture {
     async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError> {
@@ -139,68 +183,20 @@ impl Domain for Fixture {
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
     ) -> Result<CallReply, CallError> {
-        let arguments = request.arguments.as_ref().map_or("none", |arguments| arguments.get());
-        Ok(match &*request.name {
-            "omniforge_instructions" => CallReply::text("Write a script."),
-            "echo" => CallReply::value(json!({
-                "arguments": arguments, "caller": caller.principal.0, "client": request.client.name,
-                "version": request.client.protocol_version, "id": request.request_id,
-            })),
-            "number" => CallReply::value(json!(7)),
-            "object" => CallReply::value(json!({"a": 1})),
-            "sleep" => {
-                tokio::time::sleep(Duration::from_millis(2500)).await;
-                CallReply::text("slept")
-            }
-            "wait" => {
-                self.began.notify_one();
-                tokio::select! {
-                    () = cancel.cancelled() => {
-                        self.cancelled.notify_one();
-                        return Err(CallError::Cancelled);
-                    }
-                    () = self.release.notified() => CallReply::text("released"),
+        if request.name == "wait" {
+            self.began.notify_one();
+            return tokio::select! {
+                () = cancel.cancelled() => {
+                    self.cancelled.notify_one();
+                    Err(CallError::Cancelled)
                 }
-            }
-            "blocks" => CallReply {
-                content: vec![
-                    Content::text("text"),
-                    Content::Audio { data: "AA==".to_owned(), mime_type: "audio/wav".to_owned() },
-                    Content::ResourceLink {
-                        uri: "test://a".to_owned(),
-                        name: "a".to_owned(),
-                        description: None,
-                        mime_type: None,
-                    },
-                ],
-                ..CallReply::default()
-            },
-            "test_simple_text" => CallReply::text("This is a simple text response for testing."),
-            "test_error_handling" => CallReply::error("This tool fails on purpose"),
-            "test_tool_with_logging" | "test_logging_tool" => {
-                tell(&events, &[log("started"), log("working"), log("ended")]).await;
-                CallReply::text("logged")
-            }
-            "test_tool_with_progress" => {
-                tell(&events, &[progress(0.0), progress(50.0), progress(100.0)]).await;
-                CallReply::text("done")
-            }
-            "mixed" => {
-                tell(&events, &[log("a"), progress(1.0), log("b"), progress(2.0), progress(2.0), log("c")]).await;
-                CallReply::text("done")
-            }
-            "test_trigger_tool_change" => {
-                self.change();
-                CallReply::text("changed")
-            }
-            "json_schema_2020_12_tool" | "test_custom_header" => CallReply::text(arguments),
-            "protocol_error" => return Err(CallError::Protocol { code: -31999, text: "no".to_owned() }),
-            "internal_error" => return Err(CallError::Internal { id: "e1".to_owned() }),
-            name => {
-                let nearest = vec!["echo".to_owned()];
-                return Err(CallError::UnknownTool { name: name.to_owned(), nearest });
-            }
-        })
+                () = self.release.notified() => Ok(CallReply::text("released")),
+            };
+        }
+        if request.name == "test_trigger_tool_change" {
+            self.change();
+        }
+        reply(caller, &request, &events).await
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {
@@ -227,6 +223,10 @@ impl Identify for Names {
             _ if self.open => Ok(caller("local", None)),
             _ => Err(IdentifyError::Refused { reason: "its token is unknown".to_owned() }),
         }
+    }
+
+    fn wants_credential(&self) -> bool {
+        !self.open
     }
 }
 

@@ -1,0 +1,96 @@
+//! The accept loop: connections are bounded in number, their heads in time, and all of them end after `drain`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+/// The most connections at once; further ones wait to be accepted.
+const CONNECTIONS: usize = 4096;
+/// How long a connection may take for a request's head, and how long it may be idle.
+const HEAD: Duration = Duration::from_secs(90);
+/// The pause when accepting fails, as it does when descriptors run out.
+const PAUSE: Duration = Duration::from_millis(100);
+/// What is left for the last bytes after calls were cancelled.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Serves the router on the listener until `shutdown`, and then the requests under way for `drain` at most.
+///
+/// Requests carry the client's address as [`ConnectInfo`].
+pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken, drain: Duration) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = TaskTracker::new();
+    let stop = CancellationToken::new();
+    loop {
+        let next = async { (Arc::clone(&slots).acquire_owned().await, listener.accept().await) };
+        let (slot, accepted) = tokio::select! {
+            next = next => next,
+            () = shutdown.cancelled() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!("Could not accept a connection, trying again: {error}");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (router, shutdown, stop) = (router.clone(), shutdown.clone(), stop.clone());
+        connections.spawn(async move {
+            connection(stream, peer, router, shutdown, stop).await;
+            drop(slot);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(drain + LAST, connections.wait()).await.is_err() {
+        stop.cancel();
+    }
+    connections.wait().await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    shutdown: CancellationToken,
+    stop: CancellationToken,
+) {
+    // Without it a response's head and body wait for each other's acknowledgement: 40 ms.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("the connection of {peer} is gone: {error}");
+    }
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request)
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stop.cancelled() => return,
+        () = shutdown.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = served => ended,
+                () = stop.cancelled() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("the connection of {peer} broke off: {error}");
+    }
+}
