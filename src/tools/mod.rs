@@ -1,9 +1,212 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
+mod arguments;
 mod authoring;
 mod builtin;
+mod catalog;
 mod domain;
+mod environment;
+mod invoke;
 mod reply;
 mod schema;
 
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::jobs::{Gate, LiveRuns};
+use crate::lifecycle::Lifecycle;
+use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
+use crate::runner::{Environments, Runner};
+use crate::store::Store;
+use crate::trust::Policy;
+
+use arguments::{ArgumentsError, Checks};
+use builtin::Builtin;
+use catalog::{Catalog, Entry};
+use invoke::Invocation;
+
 pub use domain::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
+
+/// What the tools are made of; `app` wires it.
+#[derive(Clone)]
+pub struct Parts {
+    /// Everything that lasts.
+    pub store: Store,
+    /// Where scripts run.
+    pub runner: Runner,
+    /// Where dependencies are installed; `None` where they can't be.
+    pub environments: Option<Environments>,
+    /// Who runs next.
+    pub gate: Gate,
+    /// What runs now.
+    pub live: LiveRuns,
+    /// What waits for approval.
+    pub policy: Policy,
+    /// Time and ids.
+    pub clock: Clock,
+    /// The tasks that outlive a request.
+    pub lifecycle: Lifecycle,
+    /// This process's id on the data directory.
+    pub instance: String,
+    /// Settings.
+    pub options: ToolsOptions,
+}
+
+/// The settings that calls and saves obey.
+#[derive(Clone, Debug)]
+pub struct ToolsOptions {
+    /// Arguments are never coerced.
+    pub strict_arguments: bool,
+    /// The limits of a run that asks for nothing.
+    pub limits: Limits,
+    /// The most that a tool may ask for.
+    pub ceilings: Ceilings,
+}
+
+/// The product behind every door. Clones share everything.
+#[derive(Clone)]
+pub struct Tools {
+    inner: Arc<Inner>,
+}
+
+/// What a [`Tools`] shares.
+pub struct Inner {
+    parts: Parts,
+    catalog: Catalog,
+    /// The built-ins' own schemas, compiled.
+    builtins: HashMap<Builtin, Arc<Checks>>,
+    /// Large validations at once: one a core.
+    validations: Semaphore,
+}
+
+impl Deref for Tools {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Deref for Inner {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl Tools {
+    /// Opens the catalogue and starts watching for other processes' changes.
+    ///
+    /// # Errors
+    /// [`crate::store::StoreError`] when the store can't be read.
+    pub async fn open(parts: Parts) -> Result<Self, crate::store::StoreError> {
+        let catalog = Catalog::open(parts.store.clone()).await?;
+        parts.lifecycle.tasks.spawn(catalog.clone().watch(parts.lifecycle.closing.clone()));
+        let mut builtins = HashMap::new();
+        for builtin in Builtin::ALL {
+            let checks = catalog::compile(builtin.listed().input_schema, None).await;
+            builtins.insert(builtin, checks.expect("the built-ins' schemas are constants that a test compiles"));
+        }
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Ok(Self { inner: Arc::new(Inner { parts, catalog, builtins, validations: Semaphore::new(cores) }) })
+    }
+
+    /// Calls a saved tool.
+    async fn call_saved(
+        &self,
+        caller: &Caller,
+        request: CallRequest,
+        events: mpsc::Sender<RunEvent>,
+        cancel: &CancellationToken,
+    ) -> Result<CallReply, CallError> {
+        let entry = self.find(caller, &request.name).await?;
+        let (tool, definition) = (entry.tool.id, entry.definition);
+        let checks = self.catalog.checks(&tool, entry.number, &definition).await;
+        let checks = checks.map_err(|error| internal("a saved schema can't be compiled", &error))?;
+        let strict = self.options.strict_arguments || definition.strict_arguments;
+        let arguments = arguments::check(checks.clone(), request.arguments, strict, &self.validations).await;
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(error @ ArgumentsError::NotObject(_)) => return Err(CallError::InvalidParams(error.to_string())),
+            Err(error @ ArgumentsError::Mismatch(_)) => return Ok(CallReply::error(error.to_string())),
+        };
+        let invocation = Invocation {
+            caller: caller.clone(),
+            version: Some((tool, entry.number)),
+            name: request.name,
+            definition,
+            checks,
+            arguments,
+            client: request.client,
+            door: request.door,
+            request_id: request.request_id,
+            meta: request.meta,
+        };
+        self.invoke(invocation, events, cancel).await?.reply
+    }
+
+    async fn find(&self, caller: &Caller, name: &str) -> Result<Entry, CallError> {
+        let seen = self.catalog.seen(caller).await.map_err(|error| internal("the catalogue can't be read", &error))?;
+        seen.entries.get(name).cloned().ok_or_else(|| CallError::UnknownTool {
+            name: name.to_owned(),
+            nearest: nearest(name, seen.list.tools.iter().map(|tool| tool.name.as_str())),
+        })
+    }
+}
+
+#[async_trait]
+impl Domain for Tools {
+    async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError> {
+        let seen = self.catalog.seen(caller).await.map_err(|error| internal("the catalogue can't be read", &error))?;
+        Ok(seen.list.clone())
+    }
+
+    async fn call(
+        &self,
+        caller: &Caller,
+        request: CallRequest,
+        events: mpsc::Sender<RunEvent>,
+        cancel: CancellationToken,
+    ) -> Result<CallReply, CallError> {
+        if self.lifecycle.closing.is_cancelled() {
+            return Ok(CallReply::error("the server is shutting down; call again in a moment"));
+        }
+        match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
+            Some(builtin) => self.call_builtin(builtin, caller, request, events, cancel).await,
+            None => self.call_saved(caller, request, events, &cancel).await,
+        }
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.catalog.changes()
+    }
+
+    fn instructions(&self) -> String {
+        "OmniForge turns scripts into tools. To make one, read omniforge_instructions, then save it with \
+         omniforge_create_tool; it can be called at once, by its own name or through omniforge_call_tool."
+            .to_owned()
+    }
+}
+
+/// The names that are most like this one, the nearest first.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut scored: Vec<(f64, &str)> =
+        names.map(|other| (strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase()), other)).collect();
+    scored.retain(|(score, _)| *score > 0.8);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().take(3).map(|(_, other)| other.to_owned()).collect()
+}
+
+/// Logs our own failure under a fresh id, and makes the error that names the id and nothing else.
+fn internal(what: &str, error: &dyn std::fmt::Debug) -> CallError {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    tracing::error!(error.id = %id, ?error, "Internal error {id}: {what}");
+    CallError::Internal { id }
+}

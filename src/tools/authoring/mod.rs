@@ -1,6 +1,9 @@
-//! Saving: from what an author gave to a version, or to an error that says what to mend.
+//! Saving: from what an author gave to a definition, or to an error that says what to mend.
 
+mod assemble;
 mod draft;
 mod warnings;
 
+pub use assemble::{Parts, requirements, tool_name};
 pub use draft::{Draft, FieldError, clean};
+pub use warnings::{breaking_changes, fold_warning, schema_warnings};

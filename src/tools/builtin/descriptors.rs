@@ -77,6 +77,11 @@ impl Builtin {
         }
     }
 
+    /// The built-in of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|builtin| builtin.name() == name)
+    }
+
     /// What a caller needs to see and call it.
     pub fn scope(self) -> Scope {
         match self {

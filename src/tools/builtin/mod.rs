@@ -1,7 +1,153 @@
 //! The built-in tools: authoring, calling and looking at runs.
 
+mod act;
 mod descriptors;
 mod instructions;
+mod look;
+mod runs;
+mod save;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::{self, ArgumentsError};
+use super::authoring::FieldError;
+use super::domain::{CallError, CallRequest};
+use super::{Tools, internal};
+use crate::model::{CallReply, Caller, ClientFacts, RunEvent, Scope, Tool};
+use crate::store::StoreError;
 
 pub use descriptors::Builtin;
-pub use instructions::{Facts, guide};
+
+/// A built-in call whose arguments were accepted.
+struct BuiltinCall {
+    caller: Caller,
+    arguments: Value,
+    client: ClientFacts,
+    door: &'static str,
+    request_id: String,
+    meta: Map<String, Value>,
+    events: mpsc::Sender<RunEvent>,
+    cancel: CancellationToken,
+}
+
+/// Why a built-in did not do what was asked.
+enum Failed {
+    /// The caller can mend it: what was wrong and what would be right.
+    Refused(String),
+    /// It is no matter of this call's text.
+    Broken(CallError),
+}
+
+impl From<FieldError> for Failed {
+    fn from(error: FieldError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<CallError> for Failed {
+    fn from(error: CallError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NoSuchVersion { .. } => {
+                Self::Refused(error.to_string())
+            }
+            StoreError::NameTaken { .. } => Self::Refused(error.to_string()),
+            other => Self::Broken(internal("the store failed", &other)),
+        }
+    }
+}
+
+type Handled = Result<CallReply, Failed>;
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+impl Tools {
+    /// Calls a built-in that this caller may call.
+    pub(super) async fn call_builtin(
+        &self,
+        builtin: Builtin,
+        caller: &Caller,
+        request: CallRequest,
+        events: mpsc::Sender<RunEvent>,
+        cancel: CancellationToken,
+    ) -> Result<CallReply, CallError> {
+        let checks = self.builtins[&builtin].clone();
+        let strict = self.options.strict_arguments;
+        let arguments = match arguments::check(checks, request.arguments, strict, &self.validations).await {
+            Ok(checked) => checked.value,
+            Err(error @ ArgumentsError::NotObject(_)) => return Err(CallError::InvalidParams(error.to_string())),
+            Err(error @ ArgumentsError::Mismatch(_)) => return Ok(CallReply::error(error.to_string())),
+        };
+        let call = BuiltinCall {
+            caller: caller.clone(),
+            arguments,
+            client: request.client,
+            door: request.door,
+            request_id: request.request_id,
+            meta: request.meta,
+            events,
+            cancel,
+        };
+        match self.handle(builtin, call).await {
+            Ok(reply) => Ok(reply),
+            Err(Failed::Refused(text)) => Ok(CallReply::error(text)),
+            Err(Failed::Broken(error)) => Err(error),
+        }
+    }
+
+    async fn handle(&self, builtin: Builtin, call: BuiltinCall) -> Handled {
+        match builtin {
+            Builtin::Instructions => Ok(CallReply::text(self.guide())),
+            Builtin::CreateTool => self.builtin_create(call).await,
+            Builtin::UpdateTool => self.builtin_update(call).await,
+            Builtin::GetTool => self.builtin_get(call).await,
+            Builtin::ListTools => self.builtin_list(call).await,
+            Builtin::DeleteTool => self.builtin_delete(call).await,
+            Builtin::SetEnabled => self.builtin_set_enabled(call).await,
+            Builtin::TestTool => self.builtin_test(call).await,
+            Builtin::CallTool => self.builtin_call(call).await,
+            Builtin::ToolHistory => self.builtin_history(call).await,
+            Builtin::RollbackTool => self.builtin_rollback(call).await,
+            Builtin::GetRun => self.builtin_get_run(call).await,
+            Builtin::ListRuns => self.builtin_list_runs(call).await,
+            Builtin::CancelRun => self.builtin_cancel_run(&call),
+        }
+    }
+
+    fn guide(&self) -> String {
+        let runtimes: Vec<String> = self.runner.runtimes().iter().map(ToString::to_string).collect();
+        instructions::guide(&instructions::Facts {
+            runtimes: &runtimes,
+            limits: &self.options.limits,
+            sandbox: self.runner.sandbox(),
+            installs: self.environments.is_some(),
+        })
+    }
+
+    /// The caller's own tool of that name; anybody's for an administrator.
+    async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
+        let tool = self.store.get_tool_by_name(name).await?;
+        let mine = |tool: &Tool| tool.owner == caller.principal || caller.scopes.has(Scope::Admin);
+        tool.filter(mine).ok_or_else(|| {
+            Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"))
+        })
+    }
+}
+
+/// Reads arguments that the schema has already accepted.
+fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, Failed> {
+    serde_json::from_value(arguments)
+        .map_err(|error| Failed::Refused(format!("Arguments do not match inputSchema:\n- {error}")))
+}

@@ -1,0 +1,149 @@
+//! Where the parts are wired: the only place that knows them all.
+
+mod doors;
+mod serve;
+mod upkeep;
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::config::{AuthMode, Settings};
+use crate::jobs::{Gate, GateOptions, LiveRuns};
+use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
+use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
+use crate::store::{Instance, Store};
+use crate::tools::{Parts, Tools, ToolsOptions};
+use crate::trust::Policy;
+
+pub use serve::{ServeOutput, serve};
+
+/// The most bytes of one environment, and of all of them.
+const ENVIRONMENT_BYTES: (u64, u64) = (2 << 30, 20 << 30);
+/// How long one build may take, and how many go at once.
+const BUILD: (Duration, usize) = (Duration::from_secs(300), 2);
+
+/// The whole product on one data directory, without a door.
+pub struct App {
+    /// Who is calling.
+    pub auth: Auth,
+    /// The catalogue and the calls.
+    pub tools: Tools,
+    /// Everything that lasts.
+    pub store: Store,
+    /// How runs are confined and by what.
+    pub runner: Runner,
+    /// Starting and stopping.
+    pub lifecycle: Lifecycle,
+    live: LiveRuns,
+    lock: InstanceLock,
+    instance: String,
+    data_dir: std::path::PathBuf,
+}
+
+impl App {
+    /// Opens the store, sweeps what dead processes left, proves the sandbox, and wires everything.
+    ///
+    /// # Errors
+    /// What failed and what to do; nothing runs then.
+    pub async fn start(settings: &Settings, spawner: Spawner) -> anyhow::Result<Self> {
+        private_dir(&settings.data_dir)
+            .with_context(|| format!("cannot make the data directory {}", settings.data_dir.display()))?;
+        let clock = Clock::system();
+        let store = Store::open(&settings.data_dir, clock.clone()).await?;
+        let auth = match settings.auth {
+            AuthMode::Token => Auth::new(store.clone()).await?,
+            AuthMode::None => Auth::anonymous(store.clone()).await?,
+        };
+        let lifecycle = Lifecycle::default();
+        let instance = clock.new_id().to_string();
+        let lock = InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
+        let row = Instance {
+            id: instance.clone(),
+            pid: i64::from(std::process::id()),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            lock_file: format!("{instance}.lock"),
+            started_at: clock.now(),
+        };
+        store.register_instance(&row).await?;
+        upkeep::sweep(&store, &settings.data_dir, &instance).await?;
+        let (runner, environments) = runner(settings, &lock, spawner).await?;
+        let live = LiveRuns::default();
+        let parts = Parts {
+            store: store.clone(),
+            runner: runner.clone(),
+            environments,
+            gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
+            live: live.clone(),
+            policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
+            clock,
+            lifecycle: lifecycle.clone(),
+            instance: instance.clone(),
+            options: ToolsOptions {
+                strict_arguments: settings.strict_arguments,
+                limits: settings.limits.clone(),
+                ceilings: settings.ceilings.clone(),
+            },
+        };
+        let tools = Tools::open(parts).await?;
+        let app = Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
+        app.lifecycle.tasks.spawn(upkeep::keep(app.store.clone(), app.auth.clone(), app.lifecycle.closing.clone()));
+        Ok(app)
+    }
+
+    /// Kills what still runs, waits for its rows to be written, closes the store and leaves nothing behind.
+    ///
+    /// # Errors
+    /// When the last rows could not be written.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.lifecycle.closing.cancel();
+        self.live.cancel_all();
+        self.lifecycle.tasks.close();
+        if tokio::time::timeout(Duration::from_secs(10), self.lifecycle.tasks.wait()).await.is_err() {
+            tracing::warn!("Some tasks did not end within 10 s; leaving them behind");
+        }
+        self.store.remove_instance(&self.instance).await?;
+        self.store.close().await?;
+        let Self { lock, instance, data_dir, .. } = self;
+        drop(lock);
+        InstanceLock::remove(&data_dir, &instance).context("cannot remove this process's directory")
+    }
+
+    /// How many calls run now.
+    pub fn running(&self) -> usize {
+        self.live.count()
+    }
+}
+
+async fn runner(
+    settings: &Settings,
+    lock: &InstanceLock,
+    spawner: Spawner,
+) -> anyhow::Result<(Runner, Option<Environments>)> {
+    let options = RunnerOptions {
+        sandbox: settings.sandbox,
+        runtime_dir: lock.dir.clone(),
+        search_path: settings.search_path.clone(),
+        python: settings.python.clone(),
+        node: settings.node.clone(),
+        bash: settings.bash.clone(),
+    };
+    let runner = Runner::start(options, spawner).await?;
+    let options = EnvironmentOptions {
+        root: settings.data_dir.join("environments"),
+        uv: settings.uv.clone(),
+        search_path: settings.search_path.clone(),
+        index: settings.package_index.clone(),
+        allow: settings.package_allow.clone(),
+        min_age_days: settings.package_min_age_days,
+        offline: settings.offline,
+        max_bytes_each: ENVIRONMENT_BYTES.0,
+        max_bytes_all: ENVIRONMENT_BYTES.1,
+        build_timeout: BUILD.0,
+        builders: BUILD.1,
+    };
+    let environments = Environments::new(options, &runner)?;
+    Ok((runner, environments.available().then_some(environments)))
+}

@@ -1,0 +1,139 @@
+//! `omniforge serve`: listen, say where, and stop in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::App;
+use super::doors::{Bearer, StoreReady};
+use crate::auth::{Lifetime, TokenRequest};
+use crate::config::{AuthMode, Settings};
+use crate::http::{self, HttpOptions};
+use crate::model::{SandboxLevel, Scope, Scopes};
+use crate::runner::Spawner;
+
+/// What `serve` prints when it accepts connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServeOutput {
+    /// For people: sign-in link, address, a snippet.
+    Text,
+    /// One line of JSON, for scripts.
+    Json,
+}
+
+/// Serves until a signal says stop.
+///
+/// # Errors
+/// What failed and what to do about it.
+pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(settings.listen).await.with_context(|| {
+        format!("cannot listen on {}; is another server running there? `--listen ADDRESS:PORT` chooses another", settings.listen)
+    })?;
+    let listen = listener.local_addr()?;
+    let app = App::start(&settings, spawner).await?;
+    let url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listen}"));
+    let router = router(&app, &settings, listen)?;
+    match output {
+        ServeOutput::Json => println!("{}", ready_json(&app, &settings, &url).await?),
+        ServeOutput::Text => print!("{}", banner(&app, &settings, &url).await?),
+    }
+    let (closing, stopped) = (app.lifecycle.closing.clone(), app.lifecycle.killing.clone());
+    tokio::spawn(stop_on_signal(closing.clone(), stopped.clone(), settings.drain));
+    let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
+    tokio::select! {
+        result = served => result.context("the listener failed")?,
+        () = stopped.cancelled() => {}
+    }
+    app.stop().await
+}
+
+fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyhow::Result<axum::Router> {
+    let options = HttpOptions {
+        allowed_hosts: settings.allowed_hosts.clone(),
+        allowed_origins: settings.allowed_origins.clone(),
+        public_url: settings.public_url.clone(),
+        drain: settings.drain,
+        ready: Some(Arc::new(StoreReady(app.store.clone()))),
+        ..HttpOptions::new(listen)
+    };
+    let identify = Arc::new(Bearer(app.auth.clone()));
+    Ok(http::router(Arc::new(app.tools.clone()), identify, options, app.lifecycle.closing.clone())?)
+}
+
+/// The first signal ends streams, refuses new calls and lets running ones go on for `drain`; a second one, or the end
+/// of that time, kills them.
+async fn stop_on_signal(
+    closing: tokio_util::sync::CancellationToken,
+    killing: tokio_util::sync::CancellationToken,
+    drain: Duration,
+) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::error!("Signals can't be received; only SIGKILL will stop this server");
+        return;
+    };
+    tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
+    tracing::info!("Stopping: no new calls; running ones have {} s", drain.as_secs());
+    closing.cancel();
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = tokio::time::sleep(drain) => {}
+    }
+    killing.cancel();
+}
+
+async fn token(app: &App, name: &str, scopes: &[Scope], lifetime: Lifetime) -> anyhow::Result<String> {
+    let request = TokenRequest {
+        principal: app.auth.owner().id.clone(),
+        name: name.to_owned(),
+        scopes: Scopes::of(scopes),
+        expires_at: None,
+        lifetime,
+    };
+    Ok(app.auth.create_token(request).await?.1)
+}
+
+async fn ready_json(app: &App, settings: &Settings, url: &str) -> anyhow::Result<String> {
+    let mut ready = json!({"url": url, "mcp": format!("{url}/mcp")});
+    if settings.auth == AuthMode::Token {
+        let admin = [Scope::Call, Scope::Author, Scope::Approve, Scope::Admin];
+        ready["token"] = json!(token(app, "ready", &[Scope::Call, Scope::Author], Lifetime::Process).await?);
+        ready["admin_token"] = json!(token(app, "ready admin", &admin, Lifetime::Process).await?);
+    }
+    ready["sandbox"] = json!(app.runner.sandbox().as_str());
+    ready["pid"] = json!(std::process::id());
+    Ok(ready.to_string())
+}
+
+async fn banner(app: &App, settings: &Settings, url: &str) -> anyhow::Result<String> {
+    let mut text = format!("OmniForge {} is ready.\n\n", env!("CARGO_PKG_VERSION"));
+    if app.runner.sandbox() != SandboxLevel::Full {
+        text += &format!("  WARNING     the sandbox is `{}`: scripts are less confined\n", app.runner.sandbox().as_str());
+    }
+    text += &format!("  MCP         {url}/mcp\n");
+    let code = app.auth.new_sign_in_link().await?;
+    text += &format!("  Sign in     {url}/signin/{code}   (once, within 15 minutes)\n");
+    text += &format!("  Data        {}\n\n", settings.data_dir.display());
+    let header = match settings.auth {
+        AuthMode::None => {
+            text += "Anybody on this machine may call: `--auth none`.\n";
+            String::new()
+        }
+        AuthMode::Token if app.auth.is_first_start() => {
+            let token = token(app, "first start", &[Scope::Call, Scope::Author], Lifetime::Stored).await?;
+            text += &format!("  Token       {token}   (call and author; shown this once)\n\n");
+            format!(" --header \"Authorization: Bearer {token}\"")
+        }
+        AuthMode::Token => {
+            text += "A new token: omniforge token create --name NAME --scope call,author\n";
+            " --header \"Authorization: Bearer YOUR_TOKEN\"".to_owned()
+        }
+    };
+    text += &format!("Connect Claude Code:\n  claude mcp add --transport http omniforge {url}/mcp{header}\n\n");
+    Ok(text)
+}

@@ -1,0 +1,103 @@
+//! The command line: what was asked, and the exit status (0 done, 1 failed, 2 not understood).
+
+mod doctor;
+mod folder;
+mod push;
+mod stdio;
+mod token;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::app::{self, ServeOutput};
+use crate::config::{Options, Settings};
+use crate::runner::Spawner;
+use crate::telemetry;
+
+/// OmniForge turns scripts into tools that every MCP client can call, safely.
+///
+/// Exit status: 0 done, 1 failed, 2 the command line was not understood.
+#[derive(Debug, Parser)]
+#[command(name = "omniforge", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve MCP over HTTP, and the pages
+    Serve(Serve),
+    /// Serve MCP over standard input and output, as the principal `local`
+    Stdio(stdio::Stdio),
+    /// Tools
+    #[command(subcommand)]
+    Tool(Tool),
+    /// Bearer tokens
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Say what this machine can enforce, and how to repair what it can't
+    Doctor(doctor::Doctor),
+}
+
+#[derive(Debug, clap::Args)]
+struct Serve {
+    #[command(flatten)]
+    options: Options,
+    /// Print one line of JSON when the server accepts connections
+    #[arg(long)]
+    ready_json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Tool {
+    /// Save the tool folders in DIR
+    Push(push::Push),
+}
+
+/// Runs the program and returns its exit status.
+pub fn main() -> ExitCode {
+    // Without a process-wide TLS provider the HTTP client can't be made; a second installation is no error.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let done = match Arguments::parse().command {
+        Command::Serve(serve) => with_runner(serve.options, |settings, spawner| {
+            let output = if serve.ready_json { ServeOutput::Json } else { ServeOutput::Text };
+            app::serve(settings, spawner, output)
+        }),
+        Command::Stdio(stdio) => {
+            let scope = stdio.scope;
+            with_runner(stdio.options, move |settings, spawner| stdio::run(settings, spawner, scope))
+        }
+        Command::Tool(Tool::Push(push)) => push::run(push),
+        Command::Token(command) => token::run(command),
+        Command::Doctor(doctor) => doctor::run(doctor),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("omniforge: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Resolves the settings, starts the spawner while this process is small and has one thread, then the async world.
+fn with_runner<F, T>(options: Options, run: impl FnOnce(Settings, Spawner) -> F) -> anyhow::Result<T>
+where
+    F: Future<Output = anyhow::Result<T>>,
+{
+    let settings = Settings::resolve(options)?;
+    let spawner = Spawner::start()?;
+    telemetry::start(&settings.log);
+    runtime()?.block_on(run(settings, spawner))
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// A text without control sequences, so that no tool's words can drive the terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}

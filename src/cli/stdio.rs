@@ -1,0 +1,36 @@
+//! `omniforge stdio`: MCP on standard input and output, alone on the store or beside a running server.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+
+use crate::app::App;
+use crate::config::{Options, Settings};
+use crate::model::Scopes;
+use crate::runner::Spawner;
+
+/// The command's options.
+#[derive(Debug, clap::Args)]
+pub struct Stdio {
+    #[command(flatten)]
+    pub options: Options,
+    /// What the client may do
+    #[arg(long, default_value = "call,author", value_name = "SCOPES")]
+    pub scope: String,
+}
+
+/// Serves until the input ends.
+///
+/// # Errors
+/// What failed and what to do about it.
+pub async fn run(settings: Settings, spawner: Spawner, scope: String) -> anyhow::Result<()> {
+    let scopes = Scopes::parse(&scope)
+        .map_err(|word| anyhow!("`--scope {scope}`: `{word}` is no scope; use call, author, approve, admin"))?;
+    let app = App::start(&settings, spawner).await?;
+    let caller = app.auth.local_caller(scopes);
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let served =
+        crate::stdio::serve(Arc::new(app.tools.clone()), caller, input, output, app.lifecycle.closing.clone()).await;
+    app.stop().await?;
+    Ok(served?)
+}

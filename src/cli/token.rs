@@ -1,0 +1,178 @@
+//! `omniforge token`: make, list and revoke bearer tokens on a data directory, also beside a running server.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use serde_json::json;
+
+use super::{plain, runtime};
+use crate::auth::{Auth, Lifetime, TokenRequest};
+use crate::clock::Clock;
+use crate::config::{Options, Settings};
+use crate::lifecycle::private_dir;
+use crate::model::Scopes;
+use crate::store::Store;
+
+/// What to do with tokens.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Make a token and print it, this once
+    Create(Create),
+    /// List the tokens
+    List(List),
+    /// Revoke a token for good
+    Revoke(Revoke),
+}
+
+/// A new token.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// A name to tell it from others
+    #[arg(long)]
+    name: String,
+    /// What it allows: call, author, approve, admin
+    #[arg(long, default_value = "call,author", value_name = "SCOPES")]
+    scope: String,
+    /// From when on it is refused, such as 12h or 30d [default: never]
+    #[arg(long, value_name = "TIME")]
+    expires: Option<String>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Which data directory, and how to answer.
+#[derive(Debug, clap::Args)]
+pub struct Place {
+    /// Where everything is kept [default: $XDG_DATA_HOME/omniforge]
+    #[arg(long, env = "OMNIFORGE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<std::path::PathBuf>,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// All tokens.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// One token.
+#[derive(Debug, clap::Args)]
+pub struct Revoke {
+    /// The token's id: what stands between `ofk_` and the next `_`
+    id: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// What was wrong and what would be right.
+pub fn run(command: Command) -> anyhow::Result<()> {
+    runtime()?.block_on(async {
+        match command {
+            Command::Create(create) => self::create(create).await,
+            Command::List(list) => self::list(list).await,
+            Command::Revoke(revoke) => self::revoke(revoke).await,
+        }
+    })
+}
+
+async fn open(place: &Place) -> anyhow::Result<(Store, Auth)> {
+    let options = Options { data_dir: place.data_dir.clone(), ..Options::default() };
+    let dir = Settings::resolve(options)?.data_dir;
+    private_dir(&dir)?;
+    let store = Store::open(&dir, Clock::system()).await?;
+    let auth = Auth::new(store.clone()).await?;
+    Ok((store, auth))
+}
+
+async fn create(create: Create) -> anyhow::Result<()> {
+    let scopes = Scopes::parse(&create.scope)
+        .map_err(|word| anyhow!("`--scope {}`: `{word}` is no scope; use call, author, approve, admin", create.scope))?;
+    let lifetime = create.expires.as_deref().map(duration).transpose()?;
+    let (store, auth) = open(&create.place).await?;
+    let request = TokenRequest {
+        principal: auth.owner().id.clone(),
+        name: create.name,
+        scopes,
+        expires_at: lifetime.map(|lifetime| store.clock().later(lifetime)),
+        lifetime: Lifetime::Stored,
+    };
+    let (token, text) = auth.create_token(request).await?;
+    store.close().await?;
+    if create.place.json {
+        println!("{}", json!({"token": text, "id": token.id, "name": token.name, "scopes": token.scopes.to_string()}));
+    } else {
+        println!("{text}");
+    }
+    Ok(())
+}
+
+async fn list(list: List) -> anyhow::Result<()> {
+    let (store, auth) = open(&list.place).await?;
+    let tokens = auth.list_tokens(None).await?;
+    store.close().await?;
+    let state = |token: &crate::store::Token| if token.revoked_at.is_some() { "revoked" } else { "valid" };
+    if list.place.json {
+        let rows: Vec<_> = tokens
+            .iter()
+            .map(|(token, _)| {
+                json!({"id": token.id, "name": token.name, "scopes": token.scopes.to_string(), "state": state(token),
+                    "created_at": token.created_at, "expires_at": token.expires_at})
+            })
+            .collect();
+        println!("{}", json!(rows));
+        return Ok(());
+    }
+    for (token, _) in &tokens {
+        println!("{}  {:8}  {:24}  {}", token.id, state(token), token.scopes.to_string(), plain(&token.name));
+    }
+    if tokens.is_empty() {
+        println!("There are no tokens. `omniforge token create --name NAME` makes one.");
+    }
+    Ok(())
+}
+
+async fn revoke(revoke: Revoke) -> anyhow::Result<()> {
+    let (store, auth) = open(&revoke.place).await?;
+    let revoked = auth.revoke_token(&revoke.id).await?;
+    store.close().await?;
+    if !revoked {
+        bail!("there is no token {}; `omniforge token list` shows those there are", revoke.id);
+    }
+    println!("Revoked. Running servers refuse it within 5 seconds.");
+    Ok(())
+}
+
+/// Parses `90s`, `15m`, `12h`, `30d`.
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    let wrong = || anyhow!("`--expires {text}` is no time; write a number and s, m, h or d, such as 30d");
+    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_a_number_and_a_unit() {
+        assert_eq!(duration("30d").unwrap(), Duration::from_secs(30 * 86_400));
+        assert_eq!(duration("90s").unwrap(), Duration::from_secs(90));
+        for wrong in ["", "d", "30", "0d", "-1h", "1y", "ü"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

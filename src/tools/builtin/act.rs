@@ -1,0 +1,184 @@
+//! Built-ins that switch, delete, try and call tools.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::save::Understood;
+use super::{BuiltinCall, Failed, Handled, Named, parse};
+use crate::model::{CallReply, Content, Language, ToolDefinition, VersionNumber};
+use crate::tools::arguments::{self, ArgumentsError};
+use crate::tools::authoring::Draft;
+use crate::tools::domain::{CallError, CallRequest};
+use crate::tools::invoke::{Done, Invocation};
+use crate::tools::reply::reply_text;
+use crate::tools::{Tools, catalog, internal};
+
+#[derive(Deserialize)]
+struct Switch {
+    name: String,
+    enabled: bool,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Test {
+    name: Option<String>,
+    version: Option<VersionNumber>,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    #[serde(flatten)]
+    draft: Draft,
+}
+
+impl Tools {
+    pub(super) async fn builtin_delete(&self, call: BuiltinCall) -> Handled {
+        let Named { name } = parse(call.arguments)?;
+        let tool = self.owned(&call.caller, &name).await?;
+        let id = tool.id.clone();
+        let deleted = self.write(move |store| async move { store.delete_tool(&id).await }).await?;
+        if !deleted {
+            return Err(Failed::Refused(format!("there is no tool `{name}` any more")));
+        }
+        self.audit(&call.caller, "tool.delete", &name, json!({"latest_version": tool.latest_version}), None).await;
+        Ok(CallReply::text(format!("Deleted `{name}` with its {} version(s). Its runs stay.", tool.latest_version)))
+    }
+
+    pub(super) async fn builtin_set_enabled(&self, call: BuiltinCall) -> Handled {
+        let Switch { name, enabled } = parse(call.arguments)?;
+        let id = self.owned(&call.caller, &name).await?.id;
+        let tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
+        self.audit(&call.caller, "tool.set_enabled", &name, json!({"enabled": enabled}), None).await;
+        let state = match (enabled, tool.serving_version) {
+            (false, _) => "off: neither listed nor callable; nothing is lost",
+            (true, Some(_)) => "on: listed and callable",
+            (true, None) => "on, but no version may serve yet: it needs approval",
+        };
+        Ok(CallReply::text(format!("`{name}` is {state}.")))
+    }
+
+    pub(super) async fn builtin_call(&self, call: BuiltinCall) -> Handled {
+        let Call { name, arguments } = parse(call.arguments)?;
+        let request = CallRequest {
+            name,
+            arguments: Some(raw(&arguments)?),
+            request_id: call.request_id,
+            meta: call.meta,
+            client: call.client,
+            door: call.door,
+        };
+        match self.call_saved(&call.caller, request, call.events, &call.cancel).await {
+            Err(error @ CallError::UnknownTool { .. }) => Err(Failed::Refused(error.to_string())),
+            other => Ok(other?),
+        }
+    }
+
+    pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Handled {
+        let Test { name, version, arguments, draft } = parse(call.arguments.clone())?;
+        let (tested, definition, warnings) = match (name, draft.code.is_some()) {
+            (None, true) => {
+                let understood = self.understand("(unsaved)", draft, None).await?;
+                (None, understood.definition, understood.warnings)
+            }
+            (Some(name), false) => {
+                let tool = self.owned(&call.caller, &name).await?;
+                let version = self.version(&tool.id, version.unwrap_or(tool.latest_version)).await?;
+                (Some((tool.id, version.number, name)), version.definition, Vec::new())
+            }
+            (Some(_), true) => return Err(Failed::Refused("give either `name` or `code`, not both".into())),
+            (None, false) => return Err(Failed::Refused("give `code` to try, or the `name` of a saved tool".into())),
+        };
+        let waits = self.policy.waits_for(&definition);
+        if !waits.is_empty() && tested.is_none() {
+            return Err(Failed::Refused(format!("this can't run before it is approved: {}", waits.join("; "))));
+        }
+        let done = self.test_run(call, tested, definition, arguments).await?;
+        test_reply(done, &warnings)
+    }
+
+    async fn test_run(
+        &self,
+        call: BuiltinCall,
+        tested: Option<(crate::model::ToolId, VersionNumber, String)>,
+        definition: ToolDefinition,
+        arguments: Map<String, Value>,
+    ) -> Result<Done, Failed> {
+        let checks = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
+        let checks = checks.map_err(|error| Failed::Refused(error.to_string()))?;
+        let strict = self.options.strict_arguments || definition.strict_arguments;
+        let arguments = arguments::check(checks.clone(), Some(raw(&arguments)?), strict, &self.validations).await;
+        let arguments = arguments.map_err(|error: ArgumentsError| Failed::Refused(error.to_string()))?;
+        let (version, name) = match tested {
+            Some((tool, number, name)) => (Some((tool, number)), name),
+            None => (None, "(unsaved)".to_owned()),
+        };
+        let invocation = Invocation {
+            caller: call.caller,
+            version,
+            name,
+            definition: Arc::new(definition),
+            checks,
+            arguments,
+            client: call.client,
+            door: "test",
+            request_id: call.request_id,
+            meta: call.meta,
+        };
+        Ok(self.invoke(invocation, call.events, &call.cancel).await?)
+    }
+
+    /// What unsaved code would be as a version: inspected, checked, its dependencies locked.
+    pub(super) async fn understand(
+        &self,
+        name: &str,
+        draft: Draft,
+        before: Option<&ToolDefinition>,
+    ) -> Result<Understood, Failed> {
+        let draft = draft.checked(&self.options.ceilings)?;
+        let language = draft.language()?.or(before.map(|before| before.language)).unwrap_or(Language::Python);
+        self.understand_checked(name, &draft, language, before).await
+    }
+}
+
+fn raw(arguments: &Map<String, Value>) -> Result<Box<RawValue>, Failed> {
+    serde_json::value::to_raw_value(arguments)
+        .map_err(|error| Failed::Broken(internal("arguments can't be written as JSON", &error)))
+}
+
+/// The answer, then what a test shows besides: run id, ending, times, log, both streams.
+fn test_reply(done: Done, warnings: &[String]) -> Handled {
+    let row = done.row;
+    let (reply, failed) = match done.reply {
+        Ok(reply) => (reply, false),
+        Err(CallError::Protocol { code, text }) => (CallReply::error(format!("{text} (code {code})")), true),
+        Err(other) => return Err(other.into()),
+    };
+    let ran = row.started_at.zip(row.ended_at).map(|(start, end)| end.0 - start.0);
+    let report = json!({
+        "run_id": row.id.to_string(),
+        "ending": row.ending,
+        "run_ms": ran,
+        "cpu_ms": row.cpu_ms,
+        "peak_memory_bytes": row.peak_memory_bytes,
+        "coerced": row.coerced,
+        "stdout": row.stdout,
+        "stderr": row.stderr,
+        "log": row.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>(),
+        "warnings": warnings,
+    });
+    let mut content = reply.content.clone();
+    let report = serde_json::to_string_pretty(&report).unwrap_or_default();
+    if failed {
+        content = vec![Content::text(reply_text(&reply))];
+    }
+    content.push(Content::text(format!("[test run]\n{report}")));
+    Ok(CallReply { content, ..reply })
+}

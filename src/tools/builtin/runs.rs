@@ -1,0 +1,109 @@
+//! Built-ins that show and stop runs.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::look::moment;
+use super::{BuiltinCall, Failed, Handled, parse};
+use crate::model::{CallReply, RunId, RunRow, Scope};
+use crate::store::{RunFilter, RunState};
+use crate::tools::Tools;
+
+#[derive(Deserialize)]
+struct OneRun {
+    run_id: String,
+}
+
+#[derive(Deserialize)]
+struct List {
+    tool: Option<String>,
+    ending: Option<String>,
+    before: Option<String>,
+    limit: Option<u32>,
+}
+
+impl Tools {
+    pub(super) async fn builtin_get_run(&self, call: BuiltinCall) -> Handled {
+        let OneRun { run_id } = parse(call.arguments)?;
+        let id = parse_id(&run_id)?;
+        let all = call.caller.scopes.has(Scope::Admin);
+        let row = self.store.get_run(id).await?.filter(|row| all || row.principal == call.caller.principal);
+        let row = row.ok_or_else(|| unknown(&run_id))?;
+        Ok(CallReply::value(shown(&row)))
+    }
+
+    pub(super) async fn builtin_list_runs(&self, call: BuiltinCall) -> Handled {
+        let List { tool, ending, before, limit } = parse(call.arguments)?;
+        let filter = RunFilter {
+            principal: (!call.caller.scopes.has(Scope::Admin)).then(|| call.caller.principal.clone()),
+            tool_name: tool,
+            state: ending.as_deref().and_then(state),
+            before: before.as_deref().map(parse_id).transpose()?,
+        };
+        let rows = self.store.list_runs(&filter, limit.unwrap_or(50)).await?;
+        let runs: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                json!({"run_id": row.id.to_string(), "tool": row.tool_name, "version": row.version,
+                    "status": row.ending.as_ref().map_or("running", |ending| ending.as_str()), "is_error": row.is_error,
+                    "queued_at": moment(row.queued_at), "ended_at": row.ended_at.map(moment)})
+            })
+            .collect();
+        Ok(CallReply::value(json!({"runs": runs})))
+    }
+
+    pub(super) fn builtin_cancel_run(&self, call: &BuiltinCall) -> Handled {
+        let OneRun { run_id } = parse(call.arguments.clone())?;
+        let id = parse_id(&run_id)?;
+        let owner = (!call.caller.scopes.has(Scope::Admin)).then_some(&call.caller.principal);
+        if self.live.cancel(id, owner) {
+            return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
+        }
+        Err(Failed::Refused(format!("no run {run_id} of yours is alive in this server; omniforge_list_runs shows them")))
+    }
+}
+
+/// The state that the schema's words name.
+fn state(word: &str) -> Option<RunState> {
+    let ended = ["ok", "error", "exit", "signal", "timeout", "cancelled", "limit", "interrupted"];
+    match word {
+        "running" => Some(RunState::Running),
+        word => ended.into_iter().find(|ended| *ended == word).map(RunState::Ended),
+    }
+}
+
+fn parse_id(text: &str) -> Result<RunId, Failed> {
+    text.parse().map(RunId).map_err(|_| {
+        Failed::Refused(format!("`{text}` is no run id; one looks like 01890a5d-ac96-774b-bcce-b302099a8057"))
+    })
+}
+
+fn unknown(id: &str) -> Failed {
+    Failed::Refused(format!("there is no run {id}; omniforge_list_runs shows those there are"))
+}
+
+fn shown(row: &RunRow) -> Value {
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    json!({
+        "run_id": row.id.to_string(),
+        "tool": row.tool_name,
+        "version": row.version,
+        "status": row.ending.as_ref().map_or("running", |ending| ending.as_str()),
+        "ending": row.ending,
+        "is_error": row.is_error,
+        "arguments": json(&row.arguments),
+        "coerced": row.coerced,
+        "result": row.result.as_deref().map(json),
+        "stdout": row.stdout,
+        "stderr": row.stderr,
+        "log": row.log.lines().map(json).collect::<Vec<_>>(),
+        "client": row.client,
+        "door": row.door,
+        "queued_at": moment(row.queued_at),
+        "started_at": row.started_at.map(moment),
+        "ended_at": row.ended_at.map(moment),
+        "cpu_ms": row.cpu_ms,
+        "peak_memory_bytes": row.peak_memory_bytes,
+        "sandbox": row.sandbox,
+    })
+}
