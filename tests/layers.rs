@@ -28,7 +28,7 @@ const WRITTEN_BY_HAND: &[&str] = &["rs", "py", "js", "mjs", "cjs", "ts", "sh", "
 const FOLDERS: &[&str] = &["src", "tests", "benches", "scripts", "migrations", "templates", "assets"];
 
 /// Folders below them that hold what was installed or built, not written.
-const NOT_OURS: &[&str] = &["node_modules", "dist", "__pycache__", "target", "snapshots"];
+const NOT_OURS: &[&str] = &["node_modules", "vendor", "dist", "__pycache__", "target", "snapshots"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -60,6 +60,7 @@ fn the_outside_world_is_confined() {
     assert_eq!(confined("src/runner/spawn.rs", "use tokio::process::Command;"), 0);
     assert_eq!(confined("src/cli/mod.rs", "use std::{env, io}; fn f() { std::env::var(\"A\"); }"), 2);
     assert_eq!(confined("src/config/mod.rs", "use std::env::var_os;"), 0);
+    assert_eq!(confined("src/runner/mod.rs", "fn f(p: &str) { std::env::split_paths(p); }"), 0);
     assert_eq!(confined("src/cli/mod.rs", "const V: &str = env!(\"X\"); const A: &str = std::env::consts::ARCH;"), 0);
 }
 
