@@ -283,15 +283,23 @@ async def connected(transport: Any, mode: str, **options: Any) -> AsyncIterator[
         if isinstance(notification, types.ToolListChangedNotification):
             await send.send(None)
 
-    async with Client(transport, mode=mode, message_handler=message, **options) as client:
+    # Raised once the client is closed: its task groups would wrap the failure of a test in groups of groups.
+    failure = None
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(transport, mode=mode, message_handler=message, **options))
         assert client.protocol_version == VERSIONS[mode]
         assert client.server_info and client.server_info.name == "omniforge-mcp"
-        if mode == "legacy":
-            yield Connection(client, receive.receive)
-        else:
-            async with client.listen(tools_list_changed=True) as subscription:
-                assert subscription.honored.tools_list_changed
-                yield Connection(client, subscription.__anext__)
+        changes = receive.receive
+        if mode != "legacy":
+            subscription = await stack.enter_async_context(client.listen(tools_list_changed=True))
+            assert subscription.honored.tools_list_changed
+            changes = subscription.__anext__
+        try:
+            yield Connection(client, changes)
+        except Exception as error:  # noqa: BLE001
+            failure = error
+    if failure:
+        raise failure
 
 
 def marker() -> str:

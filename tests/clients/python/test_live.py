@@ -7,7 +7,8 @@ import pytest
 
 from harness import connect, eventually, free_name, marker, processes_with
 
-pytestmark = pytest.mark.anyio
+# That logging is deprecated from 2026-07-28 on is no news here.
+pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:The logging capability")]
 
 STEPS = """
 def main(steps: int, ctx):
@@ -57,8 +58,7 @@ async def watching(server, mode, level="debug"):
     options = {"log_level": level} if mode == "auto" else {}
     async with connect(server, mode, logging_callback=watch.log, **options) as connection:
         if mode == "legacy":
-            with pytest.warns(DeprecationWarning):
-                await connection.client.set_logging_level(level)
+            await connection.client.set_logging_level(level)
         yield connection, watch
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness import answer
+from harness import Result, answer, free_name, run_program
 
 GOOD = "def main(a: int = 1) -> int:\n    return a\n"
 SCRIPT = "print('hi')\n"
@@ -129,13 +129,14 @@ REQUIREMENTS = {
 
 def refused(server, arguments):
     """The text of a save that must fail; nothing may be saved by it."""
+    arguments = {"name": free_name("wrong"), **arguments}
     before = saved(server)
     reply = server.rpc("tools/call", {"name": "omniforge_create_tool", "arguments": arguments})
     assert "result" in reply, reply
-    result = reply["result"]
-    assert result["isError"] is True, result
+    result = Result.read(reply["result"])
+    assert result.is_error, result.text
     assert saved(server) == before
-    return result["content"][0]["text"]
+    return result.text
 
 
 def saved(server):
@@ -152,14 +153,14 @@ def test_a_wrong_name_is_refused(server, name):
 @pytest.mark.parametrize("case", SAVES)
 def test_a_wrong_save_is_refused(server, case):
     fields, words = SAVES[case]
-    text = refused(server, {"name": "wrong", **fields})
+    text = refused(server, fields)
     for word in words:
         assert word in text, text
 
 
 @pytest.mark.parametrize("case", REQUIREMENTS)
 def test_a_wrong_requirement_is_refused(server, case):
-    text = refused(server, {"name": "wrong", "code": GOOD, "dependencies": ["six", REQUIREMENTS[case]]})
+    text = refused(server, {"code": GOOD, "dependencies": ["six", REQUIREMENTS[case]]})
     assert "dependencies" in text
     assert REQUIREMENTS[case].split("\n")[0][:20] in text
 
@@ -167,7 +168,7 @@ def test_a_wrong_requirement_is_refused(server, case):
 @pytest.mark.parametrize("requirement", ["six @ https://packages.example.org/six.whl", "--index-url https://packages.example.org"])
 def test_a_wrong_requirement_inside_the_code_is_refused(server, requirement):
     code = f'# /// script\n# dependencies = ["{requirement}"]\n# ///\n{GOOD}'
-    assert "dependencies" in refused(server, {"name": "wrong", "code": code})
+    assert "dependencies" in refused(server, {"code": code})
 
 
 @pytest.mark.parametrize(
@@ -180,18 +181,18 @@ def test_a_wrong_requirement_inside_the_code_is_refused(server, requirement):
     ],
 )
 def test_a_wrong_script_block_is_refused(server, block, words):
-    text = refused(server, {"name": "wrong", "code": f"# /// script\n{block}\n# ///\n{GOOD}"})
+    text = refused(server, {"code": f"# /// script\n{block}\n# ///\n{GOOD}"})
     for word in words:
         assert word in text, text
 
 
 def test_too_many_dependencies_are_refused(server):
-    text = refused(server, {"name": "wrong", "code": GOOD, "dependencies": [f"p{n}" for n in range(65)]})
+    text = refused(server, {"code": GOOD, "dependencies": [f"p{n}" for n in range(65)]})
     assert "`dependencies`" in text and "64" in text
 
 
 def test_a_version_that_does_not_exist_gives_the_resolvers_own_words(server):
-    text = refused(server, {"name": "wrong", "code": GOOD, "dependencies": ["six==99.99.99"]})
+    text = refused(server, {"code": GOOD, "dependencies": ["six==99.99.99"]})
     assert text.startswith("[install]") and "six" in text and "99.99.99" in text
 
 
@@ -314,7 +315,7 @@ def test_a_body_over_the_limit_is_refused(server):
 def test_who_may_not_is_told_why(server):
     body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
     headers = server.headers()
-    for token in [None, "Bearer ", "Bearer ofk_wrong_token", "Basic dXNlcjpwYXNz", server.token]:
+    for token in [None, "Bearer", "Bearer ofk_wrong_token", "Basic dXNlcjpwYXNz", server.token]:
         given = {key: value for key, value in headers.items() if key != "Authorization"}
         given |= {"Authorization": token} if token else {}
         response = server.http.post("/mcp", content=body, headers=given)
@@ -328,19 +329,17 @@ def test_who_may_not_is_told_why(server):
 
 
 def test_a_caller_without_the_author_scope_neither_sees_nor_saves(server):
-    token = server.admin_token and make_token(server, "call")
-    assert list(server.tools(token)).count("omniforge_create_tool") == 0
-    reply = server.rpc("tools/call", {"name": "omniforge_create_tool", "arguments": {"name": "wrong", "code": GOOD}}, token)
+    token, tool = make_token(server, "call"), free_name("wrong")
+    assert "omniforge_create_tool" not in server.tools(token)
+    reply = server.rpc("tools/call", {"name": "omniforge_create_tool", "arguments": {"name": tool, "code": GOOD}}, token)
     text = reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"]
     assert "error" in reply or reply["result"]["isError"]
     assert "author" in text or "nknown tool" in text
-    assert "wrong" not in server.tools()
+    assert tool not in server.tools()
 
 
 def make_token(server, scope):
     """A new token of the server's owner, made beside the running server."""
-    from harness import run_program
-
     done = run_program("token", "create", "--name", scope, "--scope", scope, "--data-dir", str(server.data_dir))
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

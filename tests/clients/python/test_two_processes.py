@@ -1,11 +1,12 @@
 """Several processes on one data directory: what one saves, the clients of the others hear of, and then see."""
 
-import pathlib
+import json
+import subprocess
 
 import anyio
 import pytest
 
-from harness import BUILTINS, connect, connect_stdio, free_name, run_program, running
+from harness import BUILTINS, connect, connect_stdio, environment, free_name, program, run_program, running
 
 pytestmark = pytest.mark.anyio
 
@@ -155,21 +156,54 @@ async def test_stdio_with_the_scope_call_can_not_save(tmp_path, mode):
             assert "omniforge_create_tool" not in listed and "omniforge_call_tool" in listed
 
 
-def test_stdio_writes_frames_alone_and_ends_with_its_input(tmp_path: pathlib.Path):
-    import json
-    import subprocess
+INITIALIZE = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+LEGACY_LINES = [
+    {"id": 1, "method": "initialize", "params": INITIALIZE},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "ping"},
+]
+MODERN_LINES = [
+    {"id": 1, "method": "server/discover", "params": {"_meta": MODERN}},
+    {"id": 2, "method": "tools/list", "params": {"_meta": MODERN}},
+    {"id": 3, "method": "subscriptions/listen", "params": {"_meta": MODERN, "notifications": {"toolsListChanged": True}}},
+]
 
-    from harness import environment, program
 
-    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
-    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    sent = "".join(json.dumps(message) + "\n" for message in [initialize, initialized, ping])
+@pytest.mark.parametrize("lines", [LEGACY_LINES, MODERN_LINES], ids=["legacy", "modern"])
+def test_stdio_writes_frames_alone_and_ends_with_its_input(tmp_path, lines):
     command = [str(program()), "stdio", "--data-dir", str(tmp_path / "data")]
-    done = subprocess.run(command, input=sent, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment(), **pipes) as process:
+        frames = []
+        for line in lines:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **line}) + "\n")
+            process.stdin.flush()
+            if "id" in line:
+                frames.append(json.loads(process.stdout.readline()))
+        # Clients wait 2 s after they closed the input, then they kill.
+        process.stdin.close()
+        assert process.wait(timeout=2) == 0, process.stderr.read()
+        frames += [json.loads(line) for line in process.stdout]
+    assert all(frame["jsonrpc"] == "2.0" for frame in frames)
+    answers = {frame["id"]: frame["result"] for frame in frames if "result" in frame}
+    if lines is LEGACY_LINES:
+        assert answers[1]["protocolVersion"] == "2025-06-18" and answers[2] == {}
+    else:
+        assert "2026-07-28" in answers[1]["supportedVersions"] and answers[2]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("lines", [LEGACY_LINES, MODERN_LINES], ids=["legacy", "modern"])
+def test_stdio_answers_what_was_asked_before_its_input_ended(tmp_path, lines):
+    command = [str(program()), "stdio", "--data-dir", str(tmp_path / "data")]
+    sent = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines if line.get("id") != 3)
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, env=environment(), timeout=30, check=False)
     assert done.returncode == 0, done.stderr
-    frames = [json.loads(line) for line in done.stdout.splitlines()]
-    answers = {frame["id"]: frame for frame in frames if "id" in frame}
-    assert answers[1]["result"]["protocolVersion"] == "2025-06-18"
-    assert answers[2]["result"] == {}
+    assert {json.loads(line)["id"] for line in done.stdout.splitlines()} == {1, 2}
