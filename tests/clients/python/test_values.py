@@ -147,7 +147,7 @@ def test_a_tool_error_is_exactly_its_text(server, language, code):
     ("language", "code", "words"),
     [
         ("python", "def helper(n):\n    return 1 / n\n\ndef main(n: int):\n    return helper(n)\n", ["ZeroDivisionError: division by zero", "line 2", "line 5"]),
-        ("javascript", "function helper(n) {\n  return n.missing.deep;\n}\nexport default ({ n }) => helper(n);\n", ["TypeError", "missing", "2"]),
+        ("javascript", "function helper(n) {\n  return n.missing.deep;\n}\nexport default ({ n }) => helper(n);\n", ["TypeError", "deep", "main.js:2", "main.js:4"]),
     ],
 )
 def test_an_exception_names_type_message_and_the_tools_own_lines(server, language, code, words):
