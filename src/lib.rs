@@ -3,12 +3,17 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod http;
 pub mod jobs;
 pub mod lifecycle;
+pub mod mcp;
 pub mod model;
 pub mod runner;
+pub mod stdio;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

@@ -1,0 +1,3 @@
+"use strict";
+// Starts the harness.
+require("./driver.cjs").serve();

@@ -1,0 +1,218 @@
+"""Runs a tool: reads the request, runs the code in its style, sends back what came of it."""
+
+import sys
+import posix
+
+from _omniforge import channel
+
+FILE = "/tool/main.py"
+
+# Set once by `serve`: the request, and its text (where numbers stand as they were written).
+request = {}
+request_text = ""
+
+_PLAIN = (str, int, float, bool, list, dict, None, type(None))
+_PLAIN_NAMES = ("str", "int", "float", "bool", "list", "dict", "None")
+
+
+class _Source:
+    """Shows the tool's code to `linecache`, `traceback` and `inspect`."""
+
+    def __init__(self, code):
+        self._code = code
+
+    def get_source(self, _name):
+        return self._code
+
+
+def serve():
+    """Serves one request and ends the process (function style) or lets it end as a program does."""
+    global request, request_text
+    request_text = channel.receive()
+    try:
+        request = channel.decode(request_text)
+    except (ValueError, RecursionError) as error:
+        _finish(_exception("ValueError", "the arguments can't be read: %s" % error))
+    if request.get("inspect"):
+        from _omniforge import inspector
+
+        _finish(inspector.frame(request["code"]))
+    _prepare()
+    if request["style"] == "script":
+        from _omniforge import program
+
+        program.run(request["code"])
+    else:
+        _finish(_run_function(request["code"], request["arguments"]))
+
+
+def _prepare():
+    posix.set_inheritable(channel.DESCRIPTOR, False)
+    environment = posix.environ.get(b"OMNIFORGE_ENVIRONMENT")
+    if environment:
+        sys.path.append(environment.decode())
+    sys.argv = [FILE]
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)
+    # What `site` would have put there.
+    import builtins
+
+    builtins.exit = builtins.quit = _exit
+    builtins.help = _help
+
+
+def _exit(code=None):
+    raise SystemExit(code)
+
+
+def _help(*request):
+    import pydoc
+
+    pydoc.help(*request)
+
+
+def new_module(name, code):
+    """A fresh module for the tool's code, known under `name`."""
+    module = type(sys)(name)
+    module.__file__ = FILE
+    module.__loader__ = _Source(code)
+    module.__builtins__ = sys.modules["builtins"]
+    sys.modules[name] = module
+    return module
+
+
+def _run_function(code, arguments):
+    try:
+        module = new_module("tool", code)
+        exec(compile(code, FILE, "exec", 0, True), module.__dict__)
+        main = module.__dict__.get("main")
+        if main is None:
+            return _exception("NameError", "the code defines no function `main`")
+        result = _call(main, arguments)
+        if hasattr(result, "__await__"):
+            from _omniforge import coroutine
+
+            result = coroutine.run(result)
+        return _result(result)
+    except BaseException as error:
+        from _omniforge import failure
+
+        if isinstance(error, SystemExit) and error.code in (None, 0) and channel.is_tool_process():
+            return '{"type":"return","kind":"nothing"}'
+        return failure.frame(error, code)
+
+
+def _call(main, arguments):
+    function = main
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    annotations = _annotations(function)
+    if code is None or code.co_posonlyargcount or _takes_work(function, annotations, arguments):
+        from _omniforge import conversion
+
+        return conversion.call(main, function, arguments)
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        if takes_context(name, annotations.get(name)):
+            arguments[name] = _context()
+        elif type(arguments.get(name)) is float and annotations.get(name) in (int, "int"):
+            arguments[name] = whole(arguments[name])
+    return main(**arguments)
+
+
+def _annotations(function):
+    try:
+        return function.__annotations__
+    except Exception:  # Python 3.14 evaluates them here, and a name may be missing.
+        return {}
+
+
+def whole(number):
+    """The int that a float such as 3.0 stands for (JSON Schema calls it an integer); any other float as it is."""
+    return int(number) if number.is_integer() else number
+
+
+def takes_context(name, annotation):
+    """Whether a parameter gets the context instead of an argument."""
+    if name in ("ctx", "context"):
+        return True
+    if isinstance(annotation, str):
+        return annotation.replace("|", " ").strip("\"' ").split(".")[-1].split(" ")[0] == "Context"
+    return getattr(annotation, "__name__", None) == "Context"
+
+
+def _context():
+    import omniforge
+
+    return omniforge.ctx
+
+
+def _takes_work(function, annotations, arguments):
+    for name, annotation in annotations.items():
+        if not _plain(annotation) and name != "return" and not takes_context(name, annotation):
+            return True
+    for default in getattr(function, "__defaults__", None) or ():
+        if type(default).__name__ == "FieldInfo":
+            return True
+    return False
+
+
+def _plain(annotation):
+    """Whether values of this type are what JSON gives anyway."""
+    if isinstance(annotation, str):
+        return annotation in _PLAIN_NAMES
+    if annotation in _PLAIN:
+        return True
+    inner = getattr(annotation, "__args__", None)
+    if not inner:
+        return False
+    origin = getattr(annotation, "__origin__", None)
+    if origin in (list, dict, None) or hasattr(annotation, "__metadata__") or str(origin) == "typing.Union":
+        return all(map(_plain, inner))
+    return str(origin) == "typing.Literal" and all(type(value) in (str, int, bool, type(None)) for value in inner)
+
+
+def _result(result):
+    if result is None:
+        return '{"type":"return","kind":"nothing"}'
+    omniforge = sys.modules.get("omniforge")
+    if omniforge is not None:
+        content = omniforge.content_blocks(result)
+        if content is not None:
+            return _limited("content", "content", channel.encode(content))
+    if isinstance(result, str):
+        return _limited("text", "text", channel.encode(result))
+    try:
+        payload = channel.encode(result)
+    except (TypeError, ValueError, RecursionError):
+        from _omniforge import results
+
+        payload = channel.encode(results.plain(result))
+    return _limited("value", "value", payload)
+
+
+def _limited(kind, field, payload):
+    limit = request.get("result_limit") or 4 << 20
+    size = len(payload) if payload.isascii() else len(channel.to_bytes(payload))
+    if size > limit:
+        message = "the result is %d bytes of JSON; the limit is %d bytes (result_limit)" % (size, limit)
+        return _exception("ResultTooLarge", message)
+    return '{"type":"return","kind":"%s","%s":%s}' % (kind, field, payload)
+
+
+def _exception(kind, message, traceback=""):
+    return channel.encode(
+        {"type": "return", "kind": "exception", "exception": kind, "message": message, "traceback": traceback}
+    )
+
+
+def _finish(frame):
+    """Sends the last frame and ends the process at once, whatever threads still run."""
+    channel.flush_output()
+    if not channel.is_tool_process():
+        posix._exit(0 if frame is None or '"kind":"exc' not in frame[:40] else 1)
+    try:
+        channel.send(channel.to_bytes(frame))
+    except OSError:
+        posix._exit(1)
+    posix._exit(0)

@@ -1,0 +1,123 @@
+//! A real server for tests: the built program on a fresh data directory, spoken to over HTTP.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A running server. Killed when dropped.
+pub struct Server {
+    process: Child,
+    pub url: String,
+    pub token: String,
+    pub data_dir: PathBuf,
+    client: reqwest::Client,
+    _own_dir: Option<tempfile::TempDir>,
+}
+
+impl Server {
+    /// A server on a data directory of its own.
+    pub fn start(arguments: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Self::start_on(dir.path(), arguments);
+        server._own_dir = Some(dir);
+        server
+    }
+
+    /// A server on this data directory.
+    pub fn start_on(data_dir: &Path, arguments: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_omniforge"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--ready-json", "--data-dir"])
+            .arg(data_dir)
+            .args(arguments)
+            .env("OMNIFORGE_TEST_CANARY", "canary-in-the-servers-environment")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line:?}"));
+        let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
+        // A second installation of the TLS provider is no error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self {
+            process,
+            url: text("url"),
+            token: text("token"),
+            data_dir: data_dir.to_owned(),
+            client: reqwest::Client::new(),
+            _own_dir: None,
+        }
+    }
+
+    /// One JSON-RPC request without a session; the response message.
+    pub async fn rpc(&self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.rpc_raw(body.to_string()).await
+    }
+
+    /// The same, from a body's text.
+    pub async fn rpc_raw(&self, body: String) -> Value {
+        let response = self
+            .client
+            .post(format!("{}/mcp", self.url))
+            .bearer_auth(&self.token)
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
+        let text = response.text().await.unwrap();
+        let is_answer = |value: &Value| value.get("result").is_some() || value.get("error").is_some();
+        let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
+        let found = serde_json::from_str(&text).ok().filter(is_answer);
+        found
+            .or_else(|| events.filter_map(|data| serde_json::from_str(data).ok()).find(is_answer))
+            .unwrap_or_else(|| panic!("no answer in {text:?}"))
+    }
+
+    /// Calls a tool; the text of its first block and whether it is an error.
+    pub async fn call(&self, name: &str, arguments: Value) -> (String, bool) {
+        let answer = self.rpc("tools/call", json!({"name": name, "arguments": arguments})).await;
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        (text.to_owned(), result["isError"].as_bool().unwrap_or(false))
+    }
+
+    /// Saves a tool that must be accepted.
+    pub async fn create(&self, tool: Value) -> String {
+        let (text, is_error) = self.call("omniforge_create_tool", tool).await;
+        assert!(!is_error, "{text}");
+        text
+    }
+
+    /// The names of the saved tools, in the order of the list.
+    pub async fn saved_names(&self) -> Vec<String> {
+        let answer = self.rpc("tools/list", json!({})).await;
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
+        let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.filter(|name| !name.starts_with("omniforge_")).collect()
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends the server without warning, as a crash would.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have been killed by the test.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
