@@ -1,0 +1,345 @@
+"""Whatever is wrong with a save or a call gets an error that says where and what would be right, and nothing is saved."""
+
+import pytest
+
+from harness import Result, answer, free_name, run_program
+
+GOOD = "def main(a: int = 1) -> int:\n    return a\n"
+SCRIPT = "print('hi')\n"
+
+
+def nested(levels):
+    """A schema of that many levels."""
+    schema = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def doubling(count):
+    """Definitions that each name the next one twice."""
+    definitions = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(count)}
+    definitions[f"d{count}"] = {"type": "string"}
+    return {"type": "object", "$defs": definitions, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+def with_schema(schema, **more):
+    """A save with this input schema."""
+    return {"code": SCRIPT, "input_schema": schema, **more}
+
+
+def of(**property_):
+    """A schema with one property."""
+    return {"type": "object", "properties": {"a": property_}}
+
+
+NAMES = {
+    "": "empty",
+    "1abc": "`1`",
+    "_abc": "`_`",
+    "a b": "character 2",
+    "naïve": "character 3",
+    "a.b": "character 2",
+    "a/../b": "character 2",
+    "a\u0000b": "character 2",
+    "a" * 65: "at most 64",
+    "omniforge_create_tool": "reserved",
+    "omniforge_mine": "reserved",
+    "Omniforge-mine": "reserved",
+    "get_job_result": "reserved",
+}
+# What is given besides the name; the words that the error must hold.
+SAVES = {
+    "no code": ({}, ["code"]),
+    "empty code": ({"code": " \n"}, ["`code`", "empty"]),
+    "a NUL in the code": ({"code": "a = 1\nb = '\0'\n"}, ["`code`", "line 2", "NUL"]),
+    "too much code": ({"code": "#" * (1 << 20) + "\n\n"}, ["`code`", "1048576"]),
+    "Python that does not parse": ({"code": "import os\n\ndef main(a:\n    return 1\n"}, ["`code`", "line 3"]),
+    "Python with bad indentation": ({"code": "def main(a):\nreturn a\n"}, ["`code`", "line 2"]),
+    "Python with a return outside": ({"code": "x = 1\nreturn x\n"}, ["`code`", "line 2"]),
+    "Python with *args": ({"code": "def main(*args):\n    return 1\n"}, ["`code`", "*args"]),
+    "JavaScript that does not parse": ({"code": "const a = 1;\nfunction (", "language": "javascript"}, ["`code`", "line 2"]),
+    "Bash that does not parse": ({"code": "echo a\nif true; then\n", "language": "bash"}, ["`code`", "line"]),
+    "an unknown language": ({"code": GOOD, "language": "cobol"}, ["language"]),
+    "an unknown field": ({"code": GOOD, "colour": "red"}, ["colour"]),
+    "code that is no text": ({"code": ["a"]}, ["/code"]),
+    "a schema that is a list": (with_schema([]), ["input_schema"]),
+    "a schema that is a text": (with_schema("object"), ["input_schema"]),
+    "a schema that is no object's": (with_schema({"type": "array"}), ["input_schema", '"type": "object"', "array"]),
+    "a schema without a type": (with_schema({}), ["input_schema", '"type": "object"']),
+    "an unknown type": (with_schema(of(type="numbr")), ["input_schema", "/properties/a/type", "numbr"]),
+    "a wrong keyword": (with_schema(of(type="string", minLength=-1)), ["input_schema", "/properties/a/minLength"]),
+    "required that is no list": (with_schema({"type": "object", "required": "a"}), ["input_schema", "/required"]),
+    "a pattern that is none": (with_schema(of(type="string", pattern="(")), ["input_schema", "pattern"]),
+    "look-around": (with_schema(of(type="string", pattern="(?=a)b")), ["input_schema", "pattern", "look-around"]),
+    "a back-reference": (with_schema(of(type="string", pattern=r"(a)\1")), ["input_schema", "pattern"]),
+    "an old dialect": (
+        with_schema({"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}),
+        ["input_schema", "/$schema", "2020-12"],
+    ),
+    "a reference to another document": (
+        with_schema({"type": "object", "properties": {"a": {"$ref": "https://schemas.example.org/a.json"}}}),
+        ["input_schema", "$ref"],
+    ),
+    "a reference to a file": (with_schema(of(**{"$ref": "file:///etc/passwd"})), ["input_schema", "$ref"]),
+    "a reference to nothing": (with_schema(of(**{"$ref": "#/$defs/none"})), ["input_schema", "$ref"]),
+    "a schema too large": (with_schema(of(type="string", description="x" * (256 << 10))), ["input_schema", "262144"]),
+    "a schema too deep": (with_schema(nested(61)), ["input_schema", "60"]),
+    "a schema too costly": (with_schema(doubling(25)), ["input_schema"]),
+    "a wrong output schema": (
+        {"code": SCRIPT, "output_schema": {"type": "object", "properties": {"a": {"type": "numbr"}}}},
+        ["output_schema", "/properties/a/type"],
+    ),
+    "a name for a header that is none": (
+        with_schema(of(type="string", **{"x-mcp-header": "not a token"})),
+        ["input_schema", "x-mcp-header"],
+    ),
+    "a header for a list": (with_schema(of(type="array", **{"x-mcp-header": "List"})), ["input_schema", "x-mcp-header"]),
+    "no time": ({"code": GOOD, "timeout_seconds": 0}, ["timeout_seconds"]),
+    "a negative time": ({"code": GOOD, "timeout_seconds": -1}, ["timeout_seconds"]),
+    "too much time": ({"code": GOOD, "timeout_seconds": 1e9}, ["`timeout_seconds`"]),
+    "too little memory": ({"code": GOOD, "memory_mb": 1}, ["memory_mb"]),
+    "too much memory": ({"code": GOOD, "memory_mb": 1 << 30}, ["`memory_mb`"]),
+    "a long description": ({"code": GOOD, "description": "x" * 4097}, ["`description`", "4096"]),
+    "a long title": ({"code": GOOD, "title": "x" * 201}, ["`title`", "200"]),
+    "an empty tag": ({"code": GOOD, "tags": [""]}, ["`tags`"]),
+    "a hint that is no boolean": ({"code": GOOD, "annotations": {"readOnlyHint": "yes"}}, ["`annotations`", "readOnlyHint"]),
+    "an icon without a source": ({"code": GOOD, "icons": [{}]}, ["`icons`", "src"]),
+    "a script for an icon": ({"code": GOOD, "icons": [{"src": "javascript:alert(1)"}]}, ["`icons`"]),
+    "an unknown mode": ({"code": GOOD, "mode": "soon"}, ["mode"]),
+    "a host that is none": ({"code": GOOD, "network": ["not a host"]}, ["`network`", "not a host"]),
+}
+REQUIREMENTS = {
+    "an option": "--index-url https://packages.example.org/simple",
+    "a short option": "-r requirements.txt",
+    "an editable path": "-e .",
+    "a URL": "six @ https://packages.example.org/six.whl",
+    "a repository": "git+https://git.example.org/six.git",
+    "a path": "./six",
+    "an absolute path": "/etc/passwd",
+    "a file URL": "six @ file:///tmp/six.whl",
+    "a shell": "six; touch /tmp/pwned",
+    "a substitution": "$(touch /tmp/pwned)",
+    "a second line": "six\n--index-url=https://packages.example.org",
+    "no name": ">=1.0",
+    "a wrong version": "six>=not.a.version!",
+    "nothing": "",
+}
+
+
+def refused(server, arguments):
+    """The text of a save that must fail; nothing may be saved by it."""
+    arguments = {"name": free_name("wrong"), **arguments}
+    before = saved(server)
+    reply = server.rpc("tools/call", {"name": "omniforge_create_tool", "arguments": arguments})
+    assert "result" in reply, reply
+    result = Result.read(reply["result"])
+    assert result.is_error, result.text
+    assert saved(server) == before
+    return result.text
+
+
+def saved(server):
+    """Every saved tool with its versions, also those that are switched off."""
+    found = server.call("omniforge_list_tools", {"limit": 200}).structured
+    return found["total"], [(tool["name"], tool["versions"]["latest"]) for tool in found["tools"]]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=[name[:24].encode("unicode_escape").decode() or "empty" for name in NAMES])
+def test_a_wrong_name_is_refused(server, name):
+    assert NAMES[name] in refused(server, {"name": name, "code": GOOD})
+
+
+@pytest.mark.parametrize("case", SAVES)
+def test_a_wrong_save_is_refused(server, case):
+    fields, words = SAVES[case]
+    text = refused(server, fields)
+    for word in words:
+        assert word in text, text
+
+
+@pytest.mark.parametrize("case", REQUIREMENTS)
+def test_a_wrong_requirement_is_refused(server, case):
+    text = refused(server, {"code": GOOD, "dependencies": ["six", REQUIREMENTS[case]]})
+    assert "dependencies" in text
+    assert REQUIREMENTS[case].split("\n")[0][:20] in text
+
+
+@pytest.mark.parametrize("requirement", ["six @ https://packages.example.org/six.whl", "--index-url https://packages.example.org"])
+def test_a_wrong_requirement_inside_the_code_is_refused(server, requirement):
+    code = f'# /// script\n# dependencies = ["{requirement}"]\n# ///\n{GOOD}'
+    assert "dependencies" in refused(server, {"code": code})
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ('# dependencies = ["six"', ["script"]),
+        ('# dependencies = "six"', ["dependencies"]),
+        ('# requires-python = ">=99"', ["requires-python", ">=99"]),
+        ('# requires-python = "newest"', ["requires-python"]),
+    ],
+)
+def test_a_wrong_script_block_is_refused(server, block, words):
+    text = refused(server, {"code": f"# /// script\n{block}\n# ///\n{GOOD}"})
+    for word in words:
+        assert word in text, text
+
+
+def test_too_many_dependencies_are_refused(server):
+    text = refused(server, {"code": GOOD, "dependencies": [f"p{n}" for n in range(65)]})
+    assert "`dependencies`" in text and "64" in text
+
+
+def test_a_version_that_does_not_exist_gives_the_resolvers_own_words(server):
+    text = refused(server, {"code": GOOD, "dependencies": ["six==99.99.99"]})
+    assert text.startswith("[install]") and "six" in text and "99.99.99" in text
+
+
+def test_an_existing_tool_is_not_overwritten_by_accident(server):
+    server.create("taken", GOOD)
+    text = refused(server, {"name": "taken", "code": GOOD})
+    assert "replace" in text and "exists" in text
+    server.call("omniforge_delete_tool", {"name": "taken"})
+
+
+def test_a_failed_update_or_rollback_leaves_the_tool_as_it_was(server):
+    server.create("kept", GOOD)
+    before = server.call("omniforge_get_tool", {"name": "kept"}).structured
+    for tool, arguments, word in [
+        ("omniforge_update_tool", {"name": "kept", "code": "def main(:\n"}, "line 1"),
+        ("omniforge_update_tool", {"name": "kept", "input_schema": {"type": "array"}}, "input_schema"),
+        ("omniforge_update_tool", {"name": "kept", "dependencies": ["-e ."]}, "dependencies"),
+        ("omniforge_update_tool", {"name": "missing", "code": GOOD}, "missing"),
+        ("omniforge_rollback_tool", {"name": "kept", "version": 7}, "version 7"),
+        ("omniforge_rollback_tool", {"name": "kept", "version": 0}, "/version"),
+        ("omniforge_delete_tool", {"name": "missing"}, "missing"),
+        ("omniforge_set_enabled", {"name": "kept"}, "enabled"),
+    ]:
+        result = server.call(tool, arguments)
+        assert result.is_error and word in result.text, (tool, arguments, result.text)
+    assert server.call("omniforge_get_tool", {"name": "kept"}).structured == before
+    assert server.call("kept", {"a": 4}).text == "4"
+
+
+@pytest.fixture(scope="module")
+def strict(server):
+    """A tool with a closed schema that would say so if it ran."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1},
+            "unit": {"enum": ["m", "km"]},
+            "when": {"type": "string", "format": "date"},
+            "inner": {"type": "object", "properties": {"list": {"type": "array", "items": {"type": "number"}}}},
+        },
+        "required": ["count"],
+        "additionalProperties": False,
+    }
+    server.create("strict", "print('it ran')\n", input_schema=schema)
+    return "strict"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ["count", "required"]),
+        ({"count": 0}, ["`/count`", "minimum"]),
+        ({"count": "ten"}, ["`/count`", "expected integer", "got string"]),
+        ({"count": "10 "}, ["`/count`", "got string"]),
+        ({"count": 1.5}, ["`/count`", "integer"]),
+        ({"count": None}, ["`/count`", "got null"]),
+        ({"count": 1, "unit": "mile"}, ["`/unit`", "km"]),
+        ({"count": 1, "when": "tomorrow"}, ["`/when`", "date"]),
+        ({"count": 1, "inner": {"list": [1, "x"]}}, ["`/inner/list/1`", "number"]),
+        ({"count": 1, "other": True}, ["other"]),
+    ],
+)
+def test_wrong_arguments_never_start_the_script(server, strict, arguments, words):
+    result = server.call(strict, arguments)
+    assert result.is_error and result.text.startswith("Arguments do not match inputSchema")
+    assert "it ran" not in result.text
+    for word in words:
+        assert word in result.text, result.text
+
+
+def test_the_json_of_a_wanted_type_in_a_string_is_taken(server, strict):
+    assert server.call(strict, {"count": "10"}).text == "it ran"
+
+
+@pytest.mark.parametrize("arguments", ["null", "[]", '"{}"', "1", "true"])
+def test_arguments_that_are_no_object_are_an_invalid_request(server, strict, arguments):
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"strict","arguments":%s}}' % arguments
+    assert answer(server.post(body))["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ("", 400, -32700),
+        ("{", 400, -32700),
+        ('{"jsonrpc":"2.0","id":1,"method":"ping"}x', 400, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', 400, -32700),
+        ("[" * 100_000, 400, -32700),
+        ("1", 400, -32600),
+        ("[]", 400, -32600),
+        ('[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 400, -32600),
+        ('{"id":1,"method":"ping"}', 400, -32600),
+        ('{"jsonrpc":"1.0","id":1,"method":"ping"}', 400, -32600),
+        ('{"jsonrpc":"2.0","id":1}', 400, -32600),
+        ('{"jsonrpc":"2.0","id":{},"method":"ping"}', 400, -32600),
+    ],
+)
+def test_a_wrong_body_is_refused(server, body, status, code):
+    response = server.post(body)
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+
+
+def test_wrong_requests_get_the_codes_of_the_specification(server, strict):
+    for method, params, code, word in [
+        ("no/such", {}, -32601, "no/such"),
+        ("tools/call", {}, -32602, "name"),
+        ("tools/call", {"arguments": {}}, -32602, "name"),
+        ("tools/call", {"name": "strikt", "arguments": {}}, -32602, "strict"),
+        ("tools/list", {"cursor": "no-such-cursor"}, -32602, "cursor"),
+    ]:
+        error = server.rpc(method, params)["error"]
+        assert error["code"] == code and word in error["message"], (method, params, error)
+
+
+def test_a_body_over_the_limit_is_refused(server):
+    big = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"strict","arguments":{"a":"%s"}}}'
+    assert server.post(big % ("x" * (17 << 20))).status_code == 413
+
+
+def test_who_may_not_is_told_why(server):
+    body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    headers = server.headers()
+    for token in [None, "Bearer", "Bearer ofk_wrong_token", "Basic dXNlcjpwYXNz", server.token]:
+        given = {key: value for key, value in headers.items() if key != "Authorization"}
+        given |= {"Authorization": token} if token else {}
+        response = server.http.post("/mcp", content=body, headers=given)
+        assert response.status_code == 401, token
+        assert response.headers["www-authenticate"].startswith('Bearer realm="omniforge"')
+        assert "bearer" in response.text.lower()
+    refused_host = server.http.post("/mcp", content=body, headers={"Host": "evil.example.org", "Origin": "https://evil.example.org"} | headers)
+    assert refused_host.status_code == 403 and "allowed_" in refused_host.text
+    refused_origin = server.http.post("/mcp", content=body, headers={"Origin": "https://evil.example.org"} | headers)
+    assert refused_origin.status_code == 403 and "allowed_origins" in refused_origin.text
+
+
+def test_a_caller_without_the_author_scope_neither_sees_nor_saves(server):
+    token, tool = make_token(server, "call"), free_name("wrong")
+    assert "omniforge_create_tool" not in server.tools(token)
+    reply = server.rpc("tools/call", {"name": "omniforge_create_tool", "arguments": {"name": tool, "code": GOOD}}, token)
+    text = reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"]
+    assert "error" in reply or reply["result"]["isError"]
+    assert "author" in text or "nknown tool" in text
+    assert tool not in server.tools()
+
+
+def make_token(server, scope):
+    """A new token of the server's owner, made beside the running server."""
+    done = run_program("token", "create", "--name", scope, "--scope", scope, "--data-dir", str(server.data_dir))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

@@ -1,0 +1,224 @@
+"""Values reach a script as they were sent, in every language and style, and come back as the tool means them."""
+
+import hashlib
+import json
+
+import pytest
+
+from harness import answer, connect, free_name
+
+ECHO = "import sys\nsys.stdout.write(sys.stdin.read())\n"
+NUMBERS = '{"big":123456789012345678901234567890,"third":0.333333333333333333333333333333,"tiny":1e-400,"one":1.0,"minus":-0}'
+
+
+def call_raw(server, tool, arguments):
+    """Calls with these very bytes as arguments; the result's text."""
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":%s}}' % (tool, arguments)
+    result = answer(server.post(body.encode()))["result"]
+    text = result["content"][0]["text"]
+    assert not result.get("isError"), text
+    return text
+
+
+@pytest.fixture(scope="module")
+def echo(server):
+    """A script that prints its standard input."""
+    server.create("echo", ECHO, input_schema={"type": "object"})
+    return "echo"
+
+
+def test_no_number_is_rounded_on_its_way_to_a_script(server, echo):
+    assert call_raw(server, echo, NUMBERS) == NUMBERS
+
+
+def test_no_number_is_rounded_on_its_way_to_a_function(server):
+    server.create("digits", "def main(big: int, precise):\n    return f'{big + 1} {precise!r}'\n")
+    text = call_raw(server, "digits", '{"big":123456789012345678901234567890,"precise":1}')
+    assert text == "123456789012345678901234567891 1"
+
+
+def test_a_coerced_call_rounds_no_other_number(server):
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}, "big": {"type": "integer"}}}
+    server.create("coerced", ECHO, input_schema=schema)
+    text = call_raw(server, "coerced", '{"count":"10","big":123456789012345678901234567890}')
+    assert "123456789012345678901234567890" in text and '"10"' not in text
+
+
+@pytest.mark.parametrize("builtin", ["omniforge_call_tool", "omniforge_test_tool"])
+def test_a_call_through_a_built_in_rounds_no_number(server, echo, builtin):
+    text = call_raw(server, builtin, '{"name":"%s","arguments":%s}' % (echo, NUMBERS))
+    assert "123456789012345678901234567890" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["žluťoučký kůň", "日本語 😀 👩‍👩‍👧‍👦", "\u202eright to left", "a\u0000b", "\ud83d\ude00", '"\\\n\t\u2028', "e\u0301 \ufeff"],
+    ids=["latin", "emoji", "bidi", "nul", "surrogates", "escapes", "combining"],
+)
+def test_every_text_reaches_every_language(server, text):
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    for tool, code, language in [
+        ("text_function", "def main(text: str) -> str:\n    return text\n", "python"),
+        ("text_script", "import json, sys\nprint(json.load(sys.stdin)['text'], end='')\n", "python"),
+        ("text_node", "export default function main(args) { return args.text; }\n", "javascript"),
+    ]:
+        server.create(tool, code, language=language, replace=True)
+        assert server.call(tool, {"text": text}).text == text, tool
+
+
+@pytest.mark.anyio
+async def test_five_megabytes_arrive_whole(server, mode):
+    text = "0123456789abcdef" * (5 * 1024 * 1024 // 16) + "é"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    function, script = free_name("big"), free_name("big")
+    server.create(function, "import hashlib\ndef main(text: str):\n    return hashlib.sha256(text.encode()).hexdigest()\n")
+    server.create(
+        script,
+        "import hashlib, json, sys\nprint(hashlib.sha256(json.load(sys.stdin)['text'].encode()).hexdigest())\n",
+    )
+    async with connect(server, mode) as connection:
+        for tool in [function, script]:
+            result = await connection.call(tool, {"text": text})
+            assert (result.text, result.is_error) == (digest, False)
+
+
+@pytest.mark.anyio
+async def test_a_long_output_is_cut_with_a_word_and_a_long_result_is_not(server, mode):
+    printed, returned = free_name("printed"), free_name("returned")
+    server.create(printed, "print('x' * 3_000_000)\n")
+    server.create(returned, "def main() -> str:\n    return 'x' * 500_000\n")
+    async with connect(server, mode) as connection:
+        result = await connection.call(printed)
+        assert "[truncated: 3000001 bytes, run " in result.text and len(result.text) < 1_100_000
+        assert len((await connection.call(returned)).text) == 500_000
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("javascript", "export default function main({ a, b }) { return { sum: a + b }; }"),
+        ("javascript", "export async function main(args, ctx) { ctx.info('adding'); return { sum: args.a + args.b }; }"),
+        ("javascript", "exports.main = ({ a, b }) => ({ sum: a + b });"),
+        ("javascript", "module.exports = async function (args) { return { sum: args.a + args.b }; };"),
+        ("python", "def main(a: int, b: int):\n    return {'sum': a + b}\n"),
+        ("python", "async def main(a: int, b: int):\n    return {'sum': a + b}\n"),
+        ("python", "def main(**numbers):\n    return {'sum': sum(numbers.values())}\n"),
+    ],
+)
+def test_a_function_returns_a_structured_value(server, language, code):
+    tool = free_name("sum")
+    server.create(tool, code, language=language)
+    result = server.call(tool, {"a": 2, "b": 3})
+    assert (result.structured, json.loads(result.text), result.is_error) == ({"sum": 5}, {"sum": 5}, False)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("javascript", "const args = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(args.a + args.b);\n"),
+        ("bash", "echo $((ARG_A + ARG_B))"),
+        ("bash", "read -r line; line=${line//[^0-9,]/}; echo $((${line/,/+}))"),
+        ("python", "import json, os\nargs = json.load(open(os.environ['OMNIFORGE_ARGS_FILE']))\nprint(args['a'] + args['b'])\n"),
+        ("python", "import json, sys\n\ndef main():\n    args = json.load(sys.stdin)\n    print(args['a'] + args['b'])\n\nif __name__ == '__main__':\n    main()\n"),
+    ],
+)
+def test_a_script_gets_its_arguments_on_standard_input(server, language, code):
+    tool = free_name("sum")
+    server.create(tool, code, language=language)
+    result = server.call(tool, {"a": 2, "b": 3})
+    assert (result.text, result.structured, result.is_error) == ("5", None, False)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "from omniforge import ToolError\n\ndef main(city: str):\n    raise ToolError(f'No city {city}', data={'city': city})\n"),
+        ("javascript", "import { ToolError } from 'omniforge';\nexport default ({ city }) => { throw new ToolError(`No city ${city}`, { city }); };\n"),
+    ],
+)
+def test_a_tool_error_is_exactly_its_text(server, language, code):
+    tool = free_name("failing")
+    server.create(tool, code, language=language)
+    result = server.call(tool, {"city": "Atlantis"})
+    assert (result.text, result.is_error, result.structured) == ("No city Atlantis", True, {"city": "Atlantis"})
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "words"),
+    [
+        ("python", "def helper(n):\n    return 1 / n\n\ndef main(n: int):\n    return helper(n)\n", ["ZeroDivisionError: division by zero", "line 2", "line 5"]),
+        ("javascript", "function helper(n) {\n  return n.missing.deep;\n}\nexport default ({ n }) => helper(n);\n", ["TypeError", "deep", "main.js:2", "main.js:4"]),
+    ],
+)
+def test_an_exception_names_type_message_and_the_tools_own_lines(server, language, code, words):
+    tool = free_name("raising")
+    server.create(tool, code, language=language)
+    result = server.call(tool, {"n": 0})
+    assert result.is_error
+    for word in words:
+        assert word in result.text
+    assert "site-packages" not in result.text and "/usr/lib" not in result.text
+
+
+@pytest.mark.anyio
+async def test_results_are_held_against_the_output_schema(server, mode):
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    function, script = free_name("sum"), free_name("sum")
+    server.create(function, "def main(a):\n    return {'sum': a}\n", output_schema=schema)
+    server.create(script, "import json, sys\nprint(json.dumps({'sum': json.load(sys.stdin)['a']}))\n", output_schema=schema)
+    async with connect(server, mode) as connection:
+        listed = await connection.tools()
+        for tool in [function, script]:
+            assert listed[tool].output_schema == schema
+            good = await connection.call(tool, {"a": 5})
+            assert (good.structured, good.is_error) == ({"sum": 5}, False)
+            bad = await connection.call(tool, {"a": "five"})
+            assert bad.is_error and bad.structured is None
+            assert bad.text.startswith("Result does not match outputSchema") and "/sum" in bad.text
+
+
+@pytest.mark.anyio
+async def test_a_return_annotation_gives_the_output_schema(server, mode):
+    tool = free_name("typed")
+    code = "from typing import TypedDict\n\nclass Sum(TypedDict):\n    total: int\n\ndef main(a: int) -> Sum:\n    return {'total': a}\n"
+    server.create(tool, code)
+    async with connect(server, mode) as connection:
+        schema = (await connection.tools())[tool].output_schema
+        assert schema["type"] == "object" and schema["properties"]["total"] == {"type": "integer"}
+        assert (await connection.call(tool, {"a": 5})).structured == {"total": 5}
+
+
+def test_not_a_number_is_refused_with_a_clear_error(server):
+    server.create("nan", "def main():\n    return {'value': float('nan')}\n")
+    result = server.call("nan")
+    assert result.is_error and "nan" in result.text.lower()
+
+
+def test_a_banner_of_a_library_breaks_no_result(server):
+    server.create("banner", "import sys\nprint('Welcome!')\ndef main():\n    print('noise', file=sys.stderr)\n    return {'ok': True}\n")
+    result = server.call("banner")
+    assert (result.structured, result.text, result.is_error) == ({"ok": True}, '{"ok":true}', False)
+
+
+def test_typed_arguments_arrive_as_their_type(server):
+    code = """
+import dataclasses, datetime, decimal, enum, uuid
+from typing import Literal, Optional
+
+class Colour(enum.Enum):
+    RED = "red"
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+def main(day: datetime.date, price: decimal.Decimal, id: uuid.UUID, colour: Colour, at: Point, pair: tuple[int, str],
+         words: set[str], size: Literal["s", "l"] = "s", note: Optional[str] = None) -> str:
+    return " ".join([type(day).__name__, type(price).__name__, type(id).__name__, colour.name, repr(at), repr(pair),
+                     type(words).__name__, size, repr(note)])
+"""
+    server.create("typed_arguments", code)
+    arguments = {"day": "2026-01-02", "price": "1.10", "id": "00000000-0000-0000-0000-000000000001", "colour": "red",
+                 "at": {"x": 1}, "pair": [1, "a"], "words": ["a"]}
+    assert server.call("typed_arguments", arguments).text == "date Decimal UUID RED Point(x=1, y=0) (1, 'a') set s None"
