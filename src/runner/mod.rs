@@ -1,1 +1,3 @@
 //! Where a run happens: environment → sandbox → process. Knows nothing of tools, callers or the store.
+
+pub mod environment;
