@@ -13,8 +13,10 @@ use super::uv::{self, Task};
 use super::{Environments, Inner, lock};
 use crate::model::EnvironmentLock;
 
-/// How often a build of another process, and the size of ours, is looked at.
-const PERIOD: Duration = Duration::from_millis(200);
+/// How often a build of another process is looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How often the size of ours is.
+const SIZED: Duration = Duration::from_secs(1);
 
 /// How far a build is.
 #[derive(Clone, Debug)]
@@ -243,7 +245,7 @@ fn remove(path: &Path) {
 /// Comes back with the size once a directory has grown beyond the limit.
 async fn outgrown(path: PathBuf, limit: u64) -> u64 {
     loop {
-        tokio::time::sleep(PERIOD).await;
+        tokio::time::sleep(SIZED).await;
         let path = path.clone();
         let size = tokio::task::spawn_blocking(move || directory::tree_size(&path, &mut HashSet::new()));
         match size.await {

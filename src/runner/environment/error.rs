@@ -60,7 +60,7 @@ pub enum EnvironmentError {
         problem: String,
     },
     /// The environment is larger than one may be.
-    #[error("the installed packages take {megabytes} MiB; an environment may take {limit} MiB", megabytes = bytes >> 20, limit = limit >> 20)]
+    #[error("the installed packages take {} MiB; an environment may take {} MiB", mebibytes(*bytes), mebibytes(*limit))]
     TooLarge {
         /// Its size, or how far it had come.
         bytes: u64,
@@ -95,4 +95,9 @@ impl EnvironmentError {
         let doing = doing.into();
         move |error| Self::Files { doing, problem: error.to_string() }
     }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    let tenths = bytes * 10 / (1 << 20);
+    format!("{}.{}", tenths / 10, tenths % 10)
 }

@@ -28,7 +28,6 @@ pub use directory::EnvironmentUse;
 pub use error::EnvironmentError;
 pub use garbage::Collected;
 pub use requirement::{Requirement, RequirementError, check_requires_python, parse_requirements};
-pub use uv::PASSED_VARIABLES;
 
 use crate::model::EnvironmentLock;
 use build::Builds;
@@ -60,7 +59,7 @@ pub struct EnvironmentOptions {
     pub build_timeout: Duration,
     /// Builds at once.
     pub builders: usize,
-    /// Variables about certificates and proxies, of those in [`PASSED_VARIABLES`].
+    /// Variables about certificates and proxies: all that the installer gets of the server's own.
     pub variables: Vec<(String, String)>,
 }
 

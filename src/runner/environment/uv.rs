@@ -16,19 +16,6 @@ use super::error::EnvironmentError;
 
 /// The most bytes of uv's own words that are kept.
 const WORDS: usize = 8 << 10;
-/// Variables that name certificates and proxies: the only ones of the server's that uv gets, when they are given.
-pub const PASSED_VARIABLES: [&str; 10] = [
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-];
 /// Lines that say how far uv is, not what went wrong.
 const CHATTER: [&str; 8] =
     ["Using ", "Resolved ", "Prepared ", "Installed ", "Downloading ", "Downloaded ", "Bytecode compiled ", "Audited "];
@@ -143,8 +130,7 @@ fn environment(options: &EnvironmentOptions) -> Vec<(String, String)> {
     .into();
     // Not an argument: everyone on the machine can read those, and the address may hold a password.
     variables.extend(options.index.iter().map(|index| ("UV_DEFAULT_INDEX".to_owned(), index.clone())));
-    let passed = options.variables.iter().filter(|(name, _)| PASSED_VARIABLES.contains(&name.as_str()));
-    variables.extend(passed.cloned());
+    variables.extend(options.variables.iter().cloned());
     variables
 }
 
