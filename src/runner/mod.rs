@@ -1,3 +1,1 @@
 //! Where a run happens: environment → sandbox → process. Knows nothing of tools, callers or the store.
-
-pub mod environment;

@@ -195,13 +195,20 @@ impl Inner {
     }
 
     /// Checks what was installed and moves it into place.
-    async fn finish(&self, hash: &str, build: Unfinished, held: EnvironmentUse) -> Result<(), EnvironmentError> {
+    async fn finish(&self, hash: &str, mut build: Unfinished, held: EnvironmentUse) -> Result<(), EnvironmentError> {
         let (directories, limit, hash) = (self.directories.clone(), self.options.max_bytes_each, hash.to_owned());
         let finished = tokio::task::spawn_blocking(move || {
             // Held until it is in place, whatever becomes of the task that waits for this.
             let _held = held;
-            // uv makes no directory when there is nothing to install for this platform.
-            std::fs::create_dir_all(&build.path).map_err(EnvironmentError::files("make an environment"))?;
+            // Out of the reach of other installers before anything is changed by its path.
+            let partial = directories.partial(&hash);
+            match std::fs::rename(&build.path, &partial) {
+                // uv makes no directory when there is nothing to install for this platform.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => std::fs::create_dir(&partial),
+                renamed => renamed,
+            }
+            .map_err(EnvironmentError::files("take an environment over from its builder"))?;
+            build.path = partial;
             let bytes = directory::tree_size(&build.path, &mut HashSet::new());
             if bytes > limit {
                 return Err(EnvironmentError::TooLarge { bytes, limit });

@@ -4,7 +4,7 @@
 //! `root/work/` is what the installer may write to: its cache and the environments being built (one directory, so that
 //! files are linked from one to the other and an environment is moved into place at once). `root/locks/HASH` is locked
 //! exclusively by whoever builds or removes `root/HASH`, and shared by whoever uses it; the kernel lets go of it when a
-//! process dies.
+//! process dies. `root/partial-HASH-ID/` is on its way from or to nothing.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use crate::lifecycle::private_dir;
 
@@ -59,10 +59,10 @@ impl Directories {
         Ok(names(&self.root)?.into_iter().filter(|name| is_hash(name)).collect())
     }
 
-    /// Builds of the past: directories in [`Self::builds`] and what was being removed.
+    /// What builders and removers leave when they die: directories in [`Self::builds`] and partial ones, by name.
     pub(super) fn leftovers(&self) -> io::Result<Vec<PathBuf>> {
-        let trash = names(&self.root)?.into_iter().filter(|name| name.starts_with(TRASH));
-        let mut found: Vec<PathBuf> = trash.map(|name| self.root.join(name)).collect();
+        let partial = names(&self.root)?.into_iter().filter(|name| name.starts_with(PARTIAL));
+        let mut found: Vec<PathBuf> = partial.map(|name| self.root.join(name)).collect();
         match names(&self.builds()) {
             Ok(builds) => found.extend(builds.into_iter().map(|name| self.builds().join(name))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -94,6 +94,19 @@ impl Directories {
         }
     }
 
+    /// Removes the locks of environments that aren't there and that nobody builds.
+    pub(super) fn remove_unused_locks(&self) -> io::Result<()> {
+        for hash in names(&self.root.join("locks"))? {
+            if is_hash(&hash)
+                && !self.environment(&hash).exists()
+                && let Some(_held) = self.try_lock(&hash, LockKind::Exclusive)?
+            {
+                fs::remove_file(self.root.join("locks").join(&hash))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that an environment is used now.
     pub(super) fn note_use(&self, hash: &str) -> io::Result<()> {
         let path = self.environment(hash);
@@ -110,6 +123,11 @@ impl Directories {
         Ok(SystemTime::now().duration_since(last).unwrap_or_default())
     }
 
+    /// A new place beside the environments, where no installer can write.
+    pub(super) fn partial(&self, hash: &str) -> PathBuf {
+        self.root.join(format!("{PARTIAL}{hash}-{}", uuid::Uuid::now_v7()))
+    }
+
     /// Moves a finished build into place.
     pub(super) fn install(&self, build: &Path, hash: &str) -> io::Result<()> {
         // So that a power cut can't leave an environment of empty files.
@@ -121,9 +139,9 @@ impl Directories {
     /// Removes an environment whose lock the caller holds exclusively.
     pub(super) fn remove_environment(&self, hash: &str, _held: &EnvironmentUse) -> io::Result<()> {
         // Out of the way at once, so that a removal that is cut short leaves no half environment.
-        let trash = self.root.join(format!("{TRASH}{hash}-{}", uuid::Uuid::now_v7()));
-        match fs::rename(self.environment(hash), &trash) {
-            Ok(()) => remove_tree(&trash)?,
+        let partial = self.partial(hash);
+        match fs::rename(self.environment(hash), &partial) {
+            Ok(()) => remove_tree(&partial)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -131,7 +149,7 @@ impl Directories {
     }
 }
 
-const TRASH: &str = "removed-";
+const PARTIAL: &str = "partial-";
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +164,13 @@ pub(super) enum LockKind {
 #[derive(Debug)]
 pub struct EnvironmentUse {
     _file: File,
+}
+
+/// The hash in the name of a leftover.
+pub(super) fn hash_of_leftover(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let hash = name.strip_prefix(PARTIAL).unwrap_or(name).split('-').next()?;
+    is_hash(hash).then_some(hash)
 }
 
 /// Whether a directory's name is that of an environment.
@@ -196,7 +221,10 @@ pub(super) fn settle_modes(directory: &Path) -> io::Result<()> {
         let mode = metadata.mode() & 0o7777;
         let wanted = if metadata.is_dir() { 0o755 } else { (mode | 0o444) & 0o755 };
         if mode != wanted {
-            fs::set_permissions(&path, fs::Permissions::from_mode(wanted))?;
+            // Through a descriptor that is no link's: a server that is root must not be led elsewhere.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&path, flags, Mode::empty())?;
+            rustix::fs::fchmod(file, Mode::from_raw_mode(wanted))?;
         }
         if metadata.is_dir() {
             for entry in fs::read_dir(&path)? {

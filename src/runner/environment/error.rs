@@ -1,5 +1,9 @@
 //! Why there is no environment.
 
+use std::error::Error;
+
+use super::super::RunnerError;
+
 /// Why an environment can't be resolved, built or used. Cheap to clone: everyone who waits for a build gets its error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
@@ -94,6 +98,13 @@ impl EnvironmentError {
     pub(super) fn files(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let doing = doing.into();
         move |error| Self::Files { doing, problem: error.to_string() }
+    }
+}
+
+impl From<RunnerError> for EnvironmentError {
+    fn from(error: RunnerError) -> Self {
+        let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        Self::Start { problem: format!("{error}{source}") }
     }
 }
 

@@ -69,6 +69,7 @@ impl Environments {
 impl Inner {
     fn collect_unwanted(&self, in_use: &HashSet<String>) -> std::io::Result<Collected> {
         let leftovers = self.remove_leftovers()?;
+        self.directories.remove_unused_locks()?;
         let (found, bytes) = self.survey(in_use)?;
         let mut collected = Collected { leftovers, bytes, ..Collected::default() };
         for found in found.iter().filter(|found| !found.wanted) {
@@ -130,12 +131,10 @@ impl Inner {
     fn remove_leftovers(&self) -> std::io::Result<usize> {
         let mut removed = 0;
         for path in self.directories.leftovers()? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let hash = name.trim_start_matches("removed-").split('-').next().unwrap_or_default();
+            let hash = directory::hash_of_leftover(&path);
             // A living builder or remover holds the lock; one that is dead doesn't.
-            let held =
-                if directory::is_hash(hash) { self.directories.try_lock(hash, LockKind::Exclusive)? } else { None };
-            if held.is_some() || !directory::is_hash(hash) {
+            let held = hash.map(|hash| self.directories.try_lock(hash, LockKind::Exclusive)).transpose()?;
+            if !matches!(held, Some(None)) {
                 match directory::remove_tree(&path) {
                     Ok(()) => removed += 1,
                     Err(error) => {

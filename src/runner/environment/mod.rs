@@ -12,8 +12,6 @@ mod garbage;
 mod lock;
 mod requirement;
 mod resolve;
-#[cfg(test)]
-mod tests;
 mod uv;
 
 use std::collections::HashMap;
@@ -29,9 +27,10 @@ pub use error::EnvironmentError;
 pub use garbage::Collected;
 pub use requirement::{Requirement, RequirementError, check_requires_python, parse_requirements};
 
-use crate::model::EnvironmentLock;
+use super::Runner;
+use crate::model::{EnvironmentLock, Language};
 use build::Builds;
-use builder::{Builder, BuilderPlaces};
+use builder::Builder;
 use directory::Directories;
 
 /// How environments are built and kept.
@@ -74,9 +73,8 @@ pub struct Environments {
 struct Inner {
     options: EnvironmentOptions,
     directories: Directories,
-    uv: Option<PathBuf>,
     python: Option<Python>,
-    builder: Box<dyn Builder>,
+    builder: Option<Builder>,
     resolving: Semaphore,
     building: Semaphore,
     builds: Builds,
@@ -107,19 +105,24 @@ pub enum EnvironmentState {
 const FAILURES: usize = 256;
 
 impl Environments {
-    fn with_builder(
-        options: EnvironmentOptions,
-        builder: Box<dyn Builder>,
-        python: Option<Python>,
-    ) -> Result<Self, EnvironmentError> {
+    /// Opens the directory of environments, and makes it when it is missing. Python and the confinement are the runner's.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::BadInstaller`] when the settings name a `uv` that can't be used; [`EnvironmentError::Files`].
+    pub fn new(options: EnvironmentOptions, runner: &Runner) -> Result<Self, EnvironmentError> {
         let directories =
             Directories::open(&options.root).map_err(EnvironmentError::files("make the directory of environments"))?;
+        let python = runner.runtimes().iter().find(|runtime| runtime.language == Language::Python);
         let uv = uv::find(options.uv.as_deref(), &options.search_path)?;
+        let builder = match uv.zip(python) {
+            Some((program, python)) => Some(Builder::new(runner, program, directories.work(), python)?),
+            None => None,
+        };
+        let python = python.map(|runtime| Python { path: runtime.path.clone(), version: runtime.version.clone() });
         let permits = options.builders.max(1);
         Ok(Self {
             inner: Arc::new(Inner {
                 directories,
-                uv,
                 python,
                 builder,
                 resolving: Semaphore::new(permits),
@@ -133,7 +136,7 @@ impl Environments {
 
     /// Whether packages can be installed: a uv and a Python were found.
     pub fn available(&self) -> bool {
-        self.inner.uv.is_some() && self.inner.python.is_some()
+        self.inner.builder.is_some()
     }
 
     /// What is known of an environment.
@@ -156,10 +159,8 @@ impl Inner {
         self.python.as_ref().ok_or(EnvironmentError::NoPython)
     }
 
-    /// The program, and where everything is for it.
-    fn places(&self) -> Result<BuilderPlaces, EnvironmentError> {
-        let uv = self.uv.as_deref().ok_or(EnvironmentError::NoInstaller)?;
-        self.builder.places(uv, &self.directories.work())
+    fn builder(&self) -> Result<&Builder, EnvironmentError> {
+        self.builder.as_ref().ok_or(EnvironmentError::NoInstaller)
     }
 
     /// The name of the environment that a lock stands for with the interpreter of today, which may be another than that of

@@ -49,11 +49,11 @@ impl Inner {
 
     /// Runs uv; where the index can't be reached, once more with what is cached.
     pub(super) async fn run_uv(&self, task: &Task<'_>, stdin: &str) -> Result<BuildOutput, EnvironmentError> {
-        let places = self.places()?;
-        let python = self.python()?;
+        let (builder, python) = (self.builder()?, self.python()?);
+        let places = builder.places()?;
         let run = async |offline| {
             let command = uv::command(&self.options, &places, python.path(), task, (stdin.to_owned(), offline));
-            self.builder.run(command).await
+            builder.run(command).await
         };
         let output = run(false).await?;
         if self.options.offline || !uv::is_network_failure(&output) {
