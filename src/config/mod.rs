@@ -2,6 +2,7 @@
 //! environment.
 
 mod options;
+mod packages;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
@@ -103,8 +104,11 @@ pub struct Settings {
     pub bash: Option<PathBuf>,
     /// The `uv` program.
     pub uv: Option<PathBuf>,
-    /// The package index that environments are built from; uv's default when unset.
+    /// The package index that environments are built from; the one of the machine's package tools, else uv's default, when
+    /// unset.
     pub package_index: Option<String>,
+    /// Certificates and proxies that the installer of packages gets, as `NAME` and value.
+    pub package_variables: Vec<(String, String)>,
     /// Only these packages may be installed; all when empty.
     pub package_allow: Vec<String>,
     /// Ignore releases younger than this many days.
@@ -171,7 +175,8 @@ impl Settings {
             node: options.node,
             bash: options.bash,
             uv: options.uv,
-            package_index: options.package_index,
+            package_index: options.package_index.or_else(packages::index),
+            package_variables: packages::variables(),
             package_allow: options.package_allow.unwrap_or_default().0,
             package_min_age_days: options.package_min_age_days,
             offline: options.offline.unwrap_or(false),

@@ -72,7 +72,7 @@ options! {
     bash / "OMNIFORGE_BASH": PathBuf, "FILE";
     /// The uv program, which installs dependencies [default: the first uv on PATH]
     uv / "OMNIFORGE_UV": PathBuf, "FILE";
-    /// The package index for Python dependencies
+    /// The package index for Python dependencies [default: UV_DEFAULT_INDEX, PIP_INDEX_URL or uv's own]
     package_index / "OMNIFORGE_PACKAGE_INDEX": String, "URL";
     /// Packages that may be installed [default: all]
     package_allow / "OMNIFORGE_PACKAGE_ALLOW": List, "NAME";
