@@ -3,11 +3,13 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod clock;
 pub mod config;
 pub mod jobs;
 pub mod lifecycle;
 pub mod model;
 pub mod runner;
+pub mod store;
 pub mod telemetry;
 pub mod tools;
 pub mod trust;

@@ -1,0 +1,94 @@
+//! Everything that outlives the process: the only SQL of the program, on one SQLite file in the data directory.
+//!
+//! One use case is one method and one transaction. Writes go through one connection, reads through others that can't
+//! write. Signatures show the words of the domain, never the database's, so that a second backend fits behind them.
+//! It knows no rules of trust and runs nothing: who may ask for what is decided above.
+
+mod audit;
+mod catalog;
+mod error;
+mod identity;
+mod instances;
+mod open;
+mod recorder;
+mod rows;
+mod run_rows;
+mod run_upkeep;
+mod runs;
+mod sign_in;
+mod tools;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sqlx::{Sqlite, Transaction};
+
+use crate::clock::Clock;
+
+pub use audit::{AuditEntry, AuditFilter, AuditRow};
+pub use catalog::{FoundTool, FoundTools, ToolSearch, VersionSummary};
+pub use error::StoreError;
+pub use identity::{Hash, NewToken, Principal, PrincipalKind, Token};
+pub use instances::Instance;
+pub use runs::{RunFilter, RunState, RunSummary};
+pub use sign_in::SessionRow;
+pub use tools::{NewTool, NewVersion};
+
+/// The store of one data directory. Clones share its connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    connections: Arc<open::Connections>,
+    recorder: Arc<recorder::Recorder>,
+    clock: Clock,
+}
+
+impl Store {
+    /// Opens the database `omniforge.db` in this directory; makes both where they don't exist. Brings an older
+    /// database to this program's schema, after writing a copy of it beside it. Several processes may do so at once.
+    ///
+    /// Must be called on a tokio runtime, where the task that records runs then lives until [`Store::close`].
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`] for the database of a newer program; [`StoreError::DataDirectory`],
+    /// [`StoreError::Migration`] or [`StoreError::Database`] when it can't be opened.
+    pub async fn open(dir: &Path, clock: Clock) -> Result<Self, StoreError> {
+        let connections = Arc::new(open::open(dir).await?);
+        let recorder = Arc::new(recorder::Recorder::start(connections.writer.clone()));
+        Ok(Self { connections, recorder, clock })
+    }
+
+    /// Writes the run rows that wait, and closes the file. Every later use of the store fails.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`] when rows could not be written; the file is closed nonetheless.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        let recorded = self.recorder.stop().await;
+        self.connections.readers.close().await;
+        self.connections.watcher.close().await;
+        self.connections.writer.close().await;
+        recorded
+    }
+
+    /// A number that differs from an earlier answer when any process has written since. Costs no disk access.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn data_version(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("PRAGMA data_version").fetch_one(&self.connections.watcher).await?)
+    }
+
+    /// The clock that the store was opened with.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Starts a writing transaction. It takes the write lock at once: one that starts by reading could not wait for
+    /// another process's write, SQLite would refuse it.
+    async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        Ok(self.connections.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    fn read(&self) -> &sqlx::SqlitePool {
+        &self.connections.readers
+    }
+}

@@ -1,0 +1,246 @@
+//! The run history. New rows go through the recorder; reads see them at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::run_rows::{RunColumns, SummaryColumns};
+use super::{Store, StoreError};
+use crate::model::{Ending, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It has not ended.
+    Running,
+    /// It has ended in the way that [`Ending::as_str`] calls by this word.
+    Ended(&'static str),
+}
+
+/// Which runs to list; what is `None` is not asked for.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    /// Whose runs.
+    pub principal: Option<PrincipalId>,
+    /// Runs of tools of this name.
+    pub tool_name: Option<String>,
+    /// How far they have come.
+    pub state: Option<RunState>,
+    /// Only runs older than this one.
+    pub before: Option<RunId>,
+}
+
+/// A run without what it was given and what it wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    /// Its id.
+    pub id: RunId,
+    /// The tool; `None` for a test run of unsaved code.
+    pub tool: Option<ToolId>,
+    /// The tool's name at that time.
+    pub tool_name: String,
+    /// The version that ran.
+    pub version: Option<VersionNumber>,
+    /// Whose run it is.
+    pub principal: PrincipalId,
+    /// The client's name and version.
+    pub client: Option<String>,
+    /// Which door it came through.
+    pub door: String,
+    /// The process that ran it.
+    pub instance: String,
+    /// When it was asked for.
+    pub queued_at: Timestamp,
+    /// When its process was started.
+    pub started_at: Option<Timestamp>,
+    /// When it had ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended; `None` while it runs.
+    pub ending: Option<Ending>,
+    /// Whether the answer was an error.
+    pub is_error: bool,
+    /// CPU milliseconds.
+    pub cpu_ms: i64,
+    /// The most memory, in bytes.
+    pub peak_memory_bytes: i64,
+    /// How it was confined.
+    pub sandbox: SandboxLevel,
+}
+
+impl From<&RunRow> for RunSummary {
+    fn from(row: &RunRow) -> Self {
+        Self {
+            id: row.id,
+            tool: row.tool.clone(),
+            tool_name: row.tool_name.clone(),
+            version: row.version,
+            principal: row.principal.clone(),
+            client: row.client.clone(),
+            door: row.door.clone(),
+            instance: row.instance.clone(),
+            queued_at: row.queued_at,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            ending: row.ending.clone(),
+            is_error: row.is_error,
+            cpu_ms: row.cpu_ms,
+            peak_memory_bytes: row.peak_memory_bytes,
+            sandbox: row.sandbox,
+        }
+    }
+}
+
+impl RunFilter {
+    fn matches(&self, run: &RunSummary) -> bool {
+        let state = match self.state {
+            None => true,
+            Some(RunState::Running) => run.ending.is_none(),
+            Some(RunState::Ended(word)) => run.ending.as_ref().is_some_and(|ending| ending.as_str() == word),
+        };
+        state
+            && self.principal.as_ref().is_none_or(|principal| *principal == run.principal)
+            && self.tool_name.as_ref().is_none_or(|name| *name == run.tool_name)
+            && self.before.is_none_or(|before| run.id < before)
+    }
+}
+
+/// Selects summaries; every condition names all of `$1` principal, `$2` tool name, `$4` ending, and compares
+/// literally what its index needs.
+macro_rules! summaries {
+    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $limit:ident) => {
+        sqlx::query_as!(
+            SummaryColumns,
+            r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
+                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox
+               FROM runs WHERE id < $3 AND "#
+                + $condition
+                + " ORDER BY id DESC LIMIT $5",
+            $principal,
+            $tool_name,
+            $before,
+            $ending,
+            $limit
+        )
+    };
+}
+
+impl Store {
+    /// Records a run that was asked for. It is found at once and on disk within some 50 ms; where it must be there
+    /// before anybody hears of it (an asynchronous run), [`Store::flush_runs`] follows.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when too many rows wait for the disk: the run must not start.
+    pub fn start_run(&self, row: RunRow) -> Result<(), StoreError> {
+        self.recorder.begin(row)
+    }
+
+    /// Records a newer state of a run: that its process has started, or all that is known at its end. Never refused.
+    pub fn finish_run(&self, row: RunRow) {
+        self.recorder.put(row);
+    }
+
+    /// Returns when every run recorded so far is on disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`]; the rows then still wait, and are tried again.
+    pub async fn flush_runs(&self) -> Result<(), StoreError> {
+        self.recorder.flush().await
+    }
+
+    /// The run with this id.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::Corrupt`].
+    pub async fn get_run(&self, id: RunId) -> Result<Option<RunRow>, StoreError> {
+        // A row leaves the recorder only after it was committed, so one of the two has it.
+        if let Some(row) = self.recorder.get(id) {
+            return Ok(Some(Arc::unwrap_or_clone(row)));
+        }
+        let id = id.to_string();
+        sqlx::query_as!(
+            RunColumns,
+            r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
+                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, coerced,
+                      arguments, result, stdout, stderr, log
+               FROM runs WHERE id = $1"#,
+            id
+        )
+        .fetch_optional(self.read())
+        .await?
+        .map(RunRow::try_from)
+        .transpose()
+    }
+
+    /// Runs, newest first. The next page is asked for with the last one's id as `before`.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::Corrupt`].
+    pub async fn list_runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<RunSummary>, StoreError> {
+        let waiting: Vec<RunSummary> = self.recorder.all().iter().map(|row| RunSummary::from(&**row)).collect();
+        // Some of the rows on disk are older states of those that wait, and may drop out.
+        let stored = self.stored_runs(filter, i64::from(limit) + waiting.len() as i64).await?;
+        let mut runs: HashMap<RunId, RunSummary> = stored.into_iter().map(|run| (run.id, run)).collect();
+        for run in waiting {
+            // The state on disk is the newer one when the run was finished and written since `waiting` was read.
+            if runs.get(&run.id).is_none_or(|stored| stored.ending.is_none()) {
+                runs.insert(run.id, run);
+            }
+        }
+        let mut runs: Vec<RunSummary> = runs.into_values().filter(|run| filter.matches(run)).collect();
+        runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.id));
+        runs.truncate(limit as usize);
+        Ok(runs)
+    }
+
+    async fn stored_runs(&self, filter: &RunFilter, limit: i64) -> Result<Vec<RunSummary>, StoreError> {
+        let principal = filter.principal.as_ref().map(|principal| principal.0.as_str());
+        let tool_name = filter.tool_name.as_deref();
+        let before = filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string()); // `~` follows every id
+        let ending = match filter.state {
+            Some(RunState::Ended(word)) => Some(word),
+            _ => None,
+        };
+        let rows =
+            if filter.state == Some(RunState::Running) {
+                summaries!(
+                "ending IS NULL AND $4 IS NULL AND ($1 IS NULL OR principal = $1) AND ($2 IS NULL OR tool_name = $2)",
+                principal, tool_name, before, ending, limit
+            )
+            .fetch_all(self.read())
+            .await?
+            } else if tool_name.is_some() {
+                summaries!(
+                    "tool_name = $2 AND ($1 IS NULL OR principal = $1) AND ($4 IS NULL OR ending = $4)",
+                    principal,
+                    tool_name,
+                    before,
+                    ending,
+                    limit
+                )
+                .fetch_all(self.read())
+                .await?
+            } else if principal.is_some() {
+                summaries!(
+                    "principal = $1 AND $2 IS NULL AND ($4 IS NULL OR ending = $4)",
+                    principal,
+                    tool_name,
+                    before,
+                    ending,
+                    limit
+                )
+                .fetch_all(self.read())
+                .await?
+            } else {
+                summaries!(
+                    "$1 IS NULL AND $2 IS NULL AND ($4 IS NULL OR ending = $4)",
+                    principal,
+                    tool_name,
+                    before,
+                    ending,
+                    limit
+                )
+                .fetch_all(self.read())
+                .await?
+            };
+        rows.into_iter().map(RunSummary::try_from).collect()
+    }
+}
