@@ -5,10 +5,13 @@
 
 pub mod clock;
 pub mod config;
+pub mod http;
 pub mod jobs;
 pub mod lifecycle;
+pub mod mcp;
 pub mod model;
 pub mod runner;
+pub mod stdio;
 pub mod store;
 pub mod telemetry;
 pub mod tools;

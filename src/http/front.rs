@@ -1,0 +1,210 @@
+//! `/mcp`: who calls, from where, with which HTTP method.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::Full;
+use tokio_util::sync::CancellationToken;
+
+use super::gate::{self, Gate};
+use super::identify::{self, Identify};
+use super::problem::problem;
+use super::{HttpOptions, answer};
+use crate::mcp::{Era, Identity, OneAnswer, RawArguments, Server};
+use crate::model::Caller;
+
+/// The first protocol version without a handshake, as headers write it.
+pub(super) const MODERN: &str = "2026-07-28";
+
+/// Everything that a request to this door needs.
+pub(super) struct Front {
+    pub(super) server: Server,
+    pub(super) identify: Arc<dyn Identify>,
+    pub(super) gate: Gate,
+    pub(super) options: HttpOptions,
+    pub(super) closing: CancellationToken,
+}
+
+/// A request whose caller is known and welcome.
+pub(super) struct Visit {
+    pub(super) caller: Arc<Caller>,
+    pub(super) parts: Parts,
+}
+
+/// Any request to `/mcp`.
+pub(super) async fn mcp(State(front): State<Arc<Front>>, request: Request) -> Response {
+    if gate::is_preflight(request.method(), request.headers()) {
+        return front.gate.preflight(request.headers());
+    }
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = front.enter(request).await;
+    front.gate.open_to(origin.as_ref(), &mut response);
+    response
+}
+
+impl Front {
+    async fn enter(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let authorization = parts.headers.get(AUTHORIZATION);
+        let caller = match self.identify.identify(authorization).await {
+            Ok(caller) => Arc::new(caller),
+            Err(error) => return identify::refused(&error, authorization),
+        };
+        let bearer = authorization.is_some() && caller.token_id.is_some();
+        if let Err(refused) = self.gate.check(&parts.uri, &parts.headers, bearer) {
+            return refused;
+        }
+        let visit = Visit { caller, parts };
+        match visit.parts.method {
+            Method::POST => self.post(visit, body).await,
+            Method::GET => self.get(visit).await,
+            Method::DELETE => self.delete(visit).await,
+            _ => visit.not_allowed("POST, GET, DELETE"),
+        }
+    }
+
+    /// The stream on which a legacy session hears of changes.
+    async fn get(&self, visit: Visit) -> Response {
+        let Some(id) = visit.session_id() else {
+            return visit.not_allowed("POST");
+        };
+        if !visit.accepts_stream() {
+            let detail = "this stream is sent as text/event-stream; the request must accept that";
+            return problem(StatusCode::NOT_ACCEPTABLE, detail);
+        }
+        if let Some(refused) = visit.unknown_version() {
+            return refused;
+        }
+        if self.server.session(id, &visit.caller.principal).is_none() {
+            return no_session();
+        }
+        answer::adopt(self.server.stateful(visit.forward(Bytes::new(), None, false)).await)
+    }
+
+    async fn delete(&self, visit: Visit) -> Response {
+        let Some(id) = visit.session_id() else {
+            return visit.not_allowed("POST");
+        };
+        if self.server.session(id, &visit.caller.principal).is_none() {
+            return no_session();
+        }
+        self.server.close_session(id).await;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
+    }
+}
+
+impl Visit {
+    /// A header's text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The protocol version that the header names.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.header("mcp-protocol-version").map(str::trim)
+    }
+
+    /// Whether the header alone makes this a modern request.
+    pub(super) fn names_modern(&self) -> bool {
+        self.version().is_some_and(|version| Era::parse(version).map_or(version >= MODERN, Era::is_modern))
+    }
+
+    /// The session that the request belongs to; modern requests belong to none.
+    pub(super) fn session_id(&self) -> Option<&str> {
+        if self.names_modern() {
+            return None;
+        }
+        self.parts.headers.get("mcp-session-id").map(|id| id.to_str().unwrap_or(""))
+    }
+
+    /// Whether the client reads event streams.
+    pub(super) fn accepts_stream(&self) -> bool {
+        accepts(&self.parts.headers, "text/event-stream")
+    }
+
+    /// The refusal of a version that we don't serve.
+    pub(super) fn unknown_version(&self) -> Option<Response> {
+        let version = self.parts.headers.get("mcp-protocol-version")?;
+        let known = version.to_str().ok().and_then(|version| Era::parse(version.trim()));
+        if known.is_some() {
+            return None;
+        }
+        let served = Era::ALL.map(Era::as_str).join(", ");
+        let named = String::from_utf8_lossy(version.as_bytes());
+        let detail = format!("the header MCP-Protocol-Version names `{named}`; this server speaks {served}");
+        Some(problem(StatusCode::BAD_REQUEST, detail))
+    }
+
+    /// The same visit for one message of a batch: without a session, and with one JSON answer.
+    pub(super) fn alone_and_for_one_answer(&self) -> Self {
+        let mut parts = self.parts.clone();
+        parts.headers.remove("mcp-session-id");
+        parts.headers.remove(ACCEPT);
+        parts.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-03-26"));
+        Self { caller: Arc::clone(&self.caller), parts }
+    }
+
+    fn not_allowed(&self, allowed: &'static str) -> Response {
+        let detail = format!("{} is not for this request; allowed: {allowed}", self.parts.method);
+        let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, detail);
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+    }
+
+    /// The request as the protocol layer gets it: headers it insists on repaired, secrets taken out, what we know put in.
+    pub(super) fn forward(
+        &self,
+        body: Bytes,
+        arguments: Option<RawArguments>,
+        one_answer: bool,
+    ) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = self.parts.method.clone();
+        *request.uri_mut() = self.parts.uri.clone();
+        let headers = request.headers_mut();
+        *headers = self.parts.headers.clone();
+        headers.remove(AUTHORIZATION);
+        headers.remove(COOKIE);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if !headers.contains_key(http::header::HOST) {
+            headers.insert(http::header::HOST, HeaderValue::from_static("localhost"));
+        }
+        let extensions = request.extensions_mut();
+        extensions.insert(Identity(Arc::clone(&self.caller)));
+        if let Some(arguments) = arguments {
+            extensions.insert(arguments);
+        }
+        if one_answer {
+            extensions.insert(OneAnswer);
+        }
+        request
+    }
+}
+
+/// 404 for a session that has ended, never was, or belongs to someone else.
+pub(super) fn no_session() -> Response {
+    problem(StatusCode::NOT_FOUND, "there is no such session; start a new one with `initialize`")
+}
+
+/// Whether `Accept` lists this media type outright (a wildcard is no promise to read streams).
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|entry| {
+        let mut parts = entry.split(';').map(str::trim);
+        let listed = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(wanted));
+        let refused = parts.any(|part| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.and_then(|weight| weight.trim().parse::<f32>().ok()) == Some(0.0)
+        });
+        listed && !refused
+    })
+}

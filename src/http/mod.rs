@@ -1,0 +1,105 @@
+//! The HTTP door: who may come in, what a URL means, and the front layer before the protocol (DESIGN §5, items 1–7).
+//!
+//! It speaks no protocol of its own: it identifies, refuses, repairs and routes; `mcp` answers.
+
+mod answer;
+mod batch;
+mod body;
+mod front;
+mod gate;
+mod identify;
+mod post;
+mod problem;
+mod routes;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{any, get};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::Server;
+use crate::tools::Domain;
+
+pub use body::read as read_body;
+pub use gate::{Gate, GateError};
+pub use identify::{Identify, IdentifyError};
+pub use problem::problem;
+pub use routes::Ready;
+
+/// What the HTTP door needs to know.
+#[derive(Clone)]
+pub struct HttpOptions {
+    /// Where the server listens; on loopback, its loopback names are allowed hosts.
+    pub listen: SocketAddr,
+    /// Further host names, with or without a port.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may use this server, such as `https://app.example`.
+    pub allowed_origins: Vec<String>,
+    /// The URL under which the server is known, with its path prefix.
+    pub public_url: Option<String>,
+    /// The most bytes of a request's body.
+    pub body_limit: usize,
+    /// How long a request's body may take to arrive.
+    pub body_patience: Duration,
+    /// How long a call may be silent before its response is opened as a stream that says that it lives.
+    pub silence: Duration,
+    /// How long calls may go on after `shutdown`.
+    pub drain: Duration,
+    /// Whether the product is ready to serve; `/readyz` asks.
+    pub ready: Option<Arc<dyn Ready>>,
+}
+
+impl HttpOptions {
+    /// The defaults for a server that listens there.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            public_url: None,
+            body_limit: 16 << 20,
+            body_patience: Duration::from_secs(30),
+            silence: Duration::from_millis(1500),
+            drain: Duration::from_secs(5),
+            ready: None,
+        }
+    }
+}
+
+/// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
+///
+/// When `shutdown` is cancelled, streams that wait for news end and new calls are refused; after `drain`, calls under way
+/// are cancelled too. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// [`GateError`] when a setting makes no sense.
+pub fn router(
+    domain: Arc<dyn Domain>,
+    identify: Arc<dyn Identify>,
+    options: HttpOptions,
+    shutdown: CancellationToken,
+) -> Result<Router, GateError> {
+    let gate =
+        Gate::new(options.listen, options.public_url.as_deref(), &options.allowed_hosts, &options.allowed_origins)?;
+    let stop = CancellationToken::new();
+    let (closing, drain, last) = (shutdown.clone(), options.drain, stop.clone());
+    tokio::spawn(async move {
+        closing.cancelled().await;
+        tokio::time::sleep(drain).await;
+        last.cancel();
+    });
+    let server = Server::new(domain, shutdown.clone(), stop);
+    let front = Arc::new(front::Front { server, identify, gate, options, closing: shutdown });
+    Ok(Router::new()
+        .route("/mcp", any(front::mcp))
+        .route("/healthz", get(routes::alive))
+        .route("/readyz", get(routes::ready))
+        .route("/.well-known/mcp.json", get(routes::discovery))
+        .route("/.well-known/{*rest}", any(routes::nothing_well_known))
+        .method_not_allowed_fallback(routes::wrong_method)
+        .fallback(routes::nothing_here)
+        .with_state(front))
+}

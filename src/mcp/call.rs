@@ -1,0 +1,249 @@
+//! `tools/call`: from the request to the domain, its events to the client while it runs, its reply in the words of the
+//! caller's era.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, ProgressNotification, ProgressNotificationParam,
+    ProgressToken, ResourceContents, ServerJsonRpcMessage, ServerNotification,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::era::Era;
+use super::{OneAnswer, OwnStream, RawArguments, error};
+use crate::model::{CallReply, Caller, ClientFacts, Content, LogLevel, RunEvent};
+use crate::tools::{CallError, CallRequest, Domain};
+
+/// How many events may wait for a client that reads slowly.
+const EVENTS: usize = 256;
+
+/// How long a cancelled call may take to end before it is dropped.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Who calls, in which version, and what logs they want.
+pub(super) struct Route {
+    pub(super) caller: Arc<Caller>,
+    pub(super) era: Era,
+    pub(super) level: Option<LogLevel>,
+}
+
+/// Calls a tool.
+///
+/// # Errors
+/// The protocol error of the caller's era.
+///
+/// # Cancellation
+/// The request's token cancels the run; the domain then has five seconds to end it in good order.
+pub(super) async fn call(
+    domain: &Arc<dyn Domain>,
+    route: Route,
+    params: CallToolRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResult, ErrorData> {
+    let request = request(&route, params, &context)?;
+    let (sender, receiver) = mpsc::channel(EVENTS);
+    let stop = context.ct.clone();
+    let mut outlet = Outlet::new(&route, &context);
+    let done = CancellationToken::new();
+    let work = async {
+        let reply = domain.call(&route.caller, request, sender, stop.clone()).await;
+        done.cancel();
+        reply
+    };
+    let both = async { tokio::join!(work, outlet.forward(receiver, done.clone(), stop.clone())).0 };
+    let overdue = async {
+        stop.cancelled().await;
+        tokio::time::sleep(CANCEL_GRACE).await;
+    };
+    let reply = tokio::select! {
+        reply = both => reply,
+        () = overdue => Err(CallError::Cancelled),
+    };
+    reply.map(|reply| result(reply, route.era)).map_err(error::from_call)
+}
+
+fn request(
+    route: &Route,
+    params: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallRequest, ErrorData> {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let raw = context.extensions.get::<RawArguments>().or_else(|| parts.and_then(|p| p.extensions.get()));
+    let arguments = match (raw, params.arguments) {
+        (Some(raw), _) => Some(raw.0.as_ref().to_owned()),
+        (None, None) => None,
+        (None, Some(object)) => {
+            let text = serde_json::value::to_raw_value(&object);
+            Some(text.map_err(|error| ErrorData::internal_error(error.to_string(), None))?)
+        }
+    };
+    Ok(CallRequest {
+        name: params.name.into_owned(),
+        arguments,
+        request_id: context.id.to_string(),
+        meta: context.meta.0.0.clone(),
+        client: client(route.era, context),
+        door: "mcp",
+    })
+}
+
+/// What the client says of itself; without a handshake or `_meta`, its `User-Agent`.
+fn client(era: Era, context: &RequestContext<RoleServer>) -> ClientFacts {
+    let parts = context.extensions.get::<http::request::Parts>();
+    let in_session = parts.is_none_or(|parts| parts.headers.contains_key("mcp-session-id"));
+    let known = if era.is_modern() || in_session { context.client_info() } else { None };
+    let (name, version) = match known {
+        Some(info) => (Some(info.name), Some(info.version)),
+        None => {
+            let agent = parts.and_then(|p| p.headers.get(http::header::USER_AGENT)).and_then(|v| v.to_str().ok());
+            let product = agent.and_then(|agent| agent.split_whitespace().next());
+            match product.map(|product| product.split_once('/').unwrap_or((product, ""))) {
+                Some((name, "")) => (Some(name.to_owned()), None),
+                Some((name, version)) => (Some(name.to_owned()), Some(version.to_owned())),
+                None => (None, None),
+            }
+        }
+    };
+    let capabilities = context.client_capabilities().and_then(|all| serde_json::to_value(all).ok());
+    ClientFacts {
+        name,
+        version,
+        protocol_version: Some(era.as_str().to_owned()),
+        capabilities: capabilities.unwrap_or_else(|| serde_json::json!({})),
+    }
+}
+
+/// Where a call's events go.
+struct Outlet {
+    peer: Peer<RoleServer>,
+    own: Option<OwnStream>,
+    token: Option<ProgressToken>,
+    level: Option<LogLevel>,
+    era: Era,
+    last: f64,
+}
+
+impl Outlet {
+    fn new(route: &Route, context: &RequestContext<RoleServer>) -> Self {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let silent = parts.is_some_and(|parts| parts.extensions.get::<OneAnswer>().is_some());
+        Self {
+            peer: context.peer.clone(),
+            own: context.extensions.get::<OwnStream>().cloned(),
+            token: context.meta.get_progress_token().filter(|_| !silent),
+            level: route.level.filter(|_| !silent),
+            era: route.era,
+            last: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Delivers events in order until the call is done, and then those that it sent before it was.
+    async fn forward(
+        &mut self,
+        mut events: mpsc::Receiver<RunEvent>,
+        done: CancellationToken,
+        stop: CancellationToken,
+    ) {
+        if self.token.is_none() && self.level.is_none() {
+            return; // the channel closes: nobody listens
+        }
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = events.recv() => event,
+                () = done.cancelled() => None,
+            };
+            let Some(event) = event else { return };
+            tokio::select! {
+                () = self.deliver(event) => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn deliver(&mut self, event: RunEvent) {
+        let notification = match event {
+            RunEvent::Log { level, data, logger } if self.level.is_some_and(|least| level >= least) => {
+                log(level, data, logger)
+            }
+            RunEvent::Progress { progress, total, message } => {
+                let Some(token) = self.token.clone() else { return };
+                if progress <= self.last {
+                    return; // the specification wants every value to be greater than the one before
+                }
+                self.last = progress;
+                let mut params = ProgressNotificationParam::new(token, progress);
+                params.total = total;
+                params.message = message.filter(|_| self.era.has_annotations());
+                Some(ServerNotification::ProgressNotification(ProgressNotification::new(params)))
+            }
+            RunEvent::Log { .. } => None,
+        };
+        let Some(notification) = notification else { return };
+        if let Some(own) = &self.own {
+            let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(notification.clone()));
+            if own.0.send(message).await.is_ok() {
+                return;
+            }
+        }
+        // A client that is gone misses its events; the reply decides what becomes of the call.
+        let _ = self.peer.send_notification(notification).await;
+    }
+}
+
+#[expect(deprecated, reason = "`logging` is deprecated in 2026-07-28 and lives on in every version that we serve")]
+fn log(level: LogLevel, data: serde_json::Value, logger: Option<String>) -> Option<ServerNotification> {
+    use rmcp::model::{LoggingMessageNotification, LoggingMessageNotificationParam};
+    let level = serde_json::to_value(level).and_then(serde_json::from_value).ok()?;
+    let mut params = LoggingMessageNotificationParam::new(level, data);
+    params.logger = logger;
+    Some(ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(params)))
+}
+
+fn result(reply: CallReply, era: Era) -> CallToolResult {
+    let content = reply.content.into_iter().map(|content| block(content, era)).collect();
+    let mut result = CallToolResult::success(content);
+    result.is_error = Some(reply.is_error);
+    let fits = |value: &serde_json::Value| era.has_any_output() || value.is_object();
+    result.structured_content = reply.structured.filter(|value| era.has_structure() && fits(value));
+    let meta = reply.meta.map(rmcp::model::MetaObject);
+    result.meta = if era.is_modern() { Some(super::server_meta(meta)) } else { meta };
+    result
+}
+
+/// The block in the caller's era: what it doesn't know yet becomes text.
+fn block(content: Content, era: Era) -> ContentBlock {
+    match content {
+        Content::Text { text } => ContentBlock::text(text),
+        Content::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+        Content::Audio { data, mime_type } if era.has_annotations() => ContentBlock::audio(data, mime_type),
+        Content::Audio { data, mime_type } => {
+            ContentBlock::text(format!("[audio, {mime_type}, {} bytes of base64]", data.len()))
+        }
+        Content::ResourceLink { uri, name, description, mime_type } if era.has_structure() => {
+            let mut link = rmcp::model::Resource::new(uri, name);
+            link.description = description;
+            link.mime_type = mime_type;
+            ContentBlock::resource_link(link)
+        }
+        Content::ResourceLink { uri, name, .. } => ContentBlock::text(format!("[{name}]({uri})")),
+        Content::Resource { resource } => ContentBlock::resource(match (resource.text, resource.blob) {
+            (None, Some(blob)) => ResourceContents::BlobResourceContents {
+                uri: resource.uri,
+                mime_type: resource.mime_type,
+                blob,
+                meta: None,
+            },
+            (text, _) => ResourceContents::TextResourceContents {
+                uri: resource.uri,
+                mime_type: resource.mime_type,
+                text: text.unwrap_or_default(),
+                meta: None,
+            },
+        }),
+    }
+}

@@ -1,0 +1,15 @@
+//! The one place where the domain's failures become protocol errors.
+
+use rmcp::model::{ErrorCode, ErrorData};
+
+use crate::tools::CallError;
+
+/// The JSON-RPC error for a call that has no reply.
+pub(super) fn from_call(error: CallError) -> ErrorData {
+    let text = error.to_string();
+    match error {
+        CallError::UnknownTool { .. } | CallError::InvalidParams(_) => ErrorData::invalid_params(text, None),
+        CallError::Protocol { code, .. } => ErrorData::new(ErrorCode(code), text, None),
+        CallError::Cancelled | CallError::Internal { .. } => ErrorData::internal_error(text, None),
+    }
+}

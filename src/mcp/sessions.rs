@@ -1,0 +1,250 @@
+//! Legacy sessions: rmcp's own, bound to a principal, capped, swept when idle, with change news on the GET stream and a
+//! request's logs on its own stream.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use rmcp::model::{
+    ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage, ServerNotification, ToolListChangedNotification,
+};
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::OwnStream;
+use super::changes::Changes;
+use super::era::Era;
+use crate::model::PrincipalId;
+
+/// The most sessions of all principals.
+pub(super) const TOTAL: usize = 1_000;
+/// The most sessions of one principal.
+pub(super) const PER_PRINCIPAL: usize = 100;
+/// How long a session without requests and without an open stream lives.
+pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
+/// How many of a request's own notifications may wait for a slow reader.
+const OWN: usize = 64;
+
+#[derive(Debug)]
+struct Entry {
+    principal: PrincipalId,
+    era: Era,
+    used: Instant,
+    /// Held once here and once by each open stream.
+    streams: Arc<()>,
+    /// How many changes its GET streams were told of.
+    told: Arc<AtomicU64>,
+}
+
+/// The sessions of one server.
+pub(super) struct Sessions {
+    inner: LocalSessionManager,
+    table: Mutex<HashMap<SessionId, Entry>>,
+    changes: Changes,
+}
+
+/// Why no session was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionRefused {
+    /// The server's cap.
+    #[error("the server already holds {TOTAL} sessions; end one with DELETE, or go on without a session id")]
+    Server,
+    /// The principal's cap.
+    #[error(
+        "this principal already holds {PER_PRINCIPAL} sessions; end one with DELETE, or go on without a session id"
+    )]
+    Principal,
+}
+
+impl Sessions {
+    pub(super) fn new(changes: Changes) -> Self {
+        let mut inner = LocalSessionManager::default();
+        // Idle sessions are swept here: rmcp would also end those whose client only listens.
+        inner.session_config.keep_alive = None;
+        Self { inner, table: Mutex::default(), changes }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this principal may open one more.
+    ///
+    /// # Errors
+    /// Which cap is reached.
+    pub(super) fn may_open(&self, principal: &PrincipalId) -> Result<(), SessionRefused> {
+        let table = self.table();
+        if table.len() >= TOTAL {
+            return Err(SessionRefused::Server);
+        }
+        if table.values().filter(|entry| entry.principal == *principal).count() >= PER_PRINCIPAL {
+            return Err(SessionRefused::Principal);
+        }
+        Ok(())
+    }
+
+    /// Binds a session that was just opened.
+    pub(super) fn bind(&self, id: &str, principal: PrincipalId, era: Era) {
+        let told = Arc::new(AtomicU64::new(self.changes.count()));
+        let entry = Entry { principal, era, used: Instant::now(), streams: Arc::new(()), told };
+        self.table().insert(id.into(), entry);
+    }
+
+    /// Marks the session as used; its era, when it exists and belongs to this principal.
+    pub(super) fn touch(&self, id: &str, principal: &PrincipalId) -> Option<Era> {
+        let mut table = self.table();
+        let entry = table.get_mut(id).filter(|entry| entry.principal == *principal)?;
+        entry.used = Instant::now();
+        Some(entry.era)
+    }
+
+    /// Ends the sessions that nobody uses.
+    pub(super) async fn sweep(&self) {
+        let idle: Vec<SessionId> = {
+            let table = self.table();
+            let old = |entry: &Entry| entry.used.elapsed() > IDLE && Arc::strong_count(&entry.streams) == 1;
+            table.iter().filter(|(_, entry)| old(entry)).map(|(id, _)| Arc::clone(id)).collect()
+        };
+        for id in idle {
+            if let Err(error) = self.close_session(&id).await {
+                tracing::debug!("an idle session was already gone: {error}");
+            }
+        }
+    }
+
+    fn streams(&self, id: &SessionId) -> Option<(Arc<()>, Era, Arc<AtomicU64>)> {
+        let table = self.table();
+        table.get(id).map(|entry| (Arc::clone(&entry.streams), entry.era, Arc::clone(&entry.told)))
+    }
+
+    /// News of change for one GET stream, until it closes or the server shuts down.
+    fn news(&self, told: Arc<AtomicU64>) -> mpsc::Receiver<ServerSseMessage> {
+        let (sender, receiver) = mpsc::channel(1);
+        let mut changes = self.changes.listener(told);
+        tokio::spawn(async move {
+            loop {
+                let more = tokio::select! {
+                    more = changes.next() => more,
+                    () = sender.closed() => false,
+                };
+                let news = ServerNotification::ToolListChangedNotification(ToolListChangedNotification {
+                    method: Default::default(),
+                    extensions: Default::default(),
+                });
+                let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(news));
+                if !more || sender.send(message).await.is_err() {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+}
+
+impl SessionManager for Sessions {
+    type Error = LocalSessionManagerError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.inner.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.inner.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.inner.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.table().remove(id);
+        self.inner.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let (sender, own) = mpsc::channel(OWN);
+        if let ClientJsonRpcMessage::Request(request) = &mut message {
+            request.request.extensions_mut().insert(OwnStream(sender));
+        }
+        let entry = self.streams(id);
+        let keep_priming = entry.as_ref().is_some_and(|(_, era, _)| era.has_priming_events());
+        let main = self.inner.create_stream(id, message).await?;
+        Ok(Merged { main: Box::pin(main), own, held: None, keep_priming, _open: entry.map(|(open, ..)| open) })
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.inner.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let main = self.inner.create_standalone_stream(id).await?;
+        let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
+        let own = self.news(told.unwrap_or_default());
+        let changes = self.changes.clone();
+        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, _open: open };
+        Ok(merged.take_until(async move { changes.closed().await }))
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        // An id without a request's number is one of the standalone stream, which must go on telling of changes.
+        let standalone = !last_event_id.contains('/');
+        let main = self.inner.resume(id, last_event_id).await?;
+        let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
+        let own = if standalone { self.news(told.unwrap_or_default()) } else { mpsc::channel(1).1 };
+        let changes = self.changes.clone();
+        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, _open: open };
+        Ok(merged
+            .take_until(async move { if standalone { changes.closed().await } else { std::future::pending().await } }))
+    }
+}
+
+/// rmcp's stream and one of ours: what was sent on ours before something was sent on rmcp's comes before it.
+struct Merged<S> {
+    main: Pin<Box<S>>,
+    own: mpsc::Receiver<ServerSseMessage>,
+    held: Option<ServerSseMessage>,
+    keep_priming: bool,
+    _open: Option<Arc<()>>,
+}
+
+impl<S: Stream<Item = ServerSseMessage>> Stream for Merged<S> {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Poll::Ready(Some(message)) = self.own.poll_recv(context) {
+                return Poll::Ready(Some(message));
+            }
+            if self.held.is_some() {
+                return Poll::Ready(self.held.take());
+            }
+            match std::task::ready!(self.main.as_mut().poll_next(context)) {
+                Some(message) if message.message.is_none() && !self.keep_priming => {}
+                Some(message) => self.held = Some(message),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
