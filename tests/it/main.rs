@@ -1,1 +1,3 @@
+//! Tests through the real doors: files, processes, sockets.
 
+mod web;
