@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::reply::{page, wants_page};
 use super::sign_in::sign_in_page;
-use super::view::{Listing, Reader, SignIn, ToolsPage};
+use super::view::{Doors, Listing, Reader, SignIn, ToolsPage};
 use super::{Web, WebError, cookie};
 use crate::mcp::SERVER_NAME;
 
@@ -37,7 +37,8 @@ async fn tools(web: &Web, headers: &HeaderMap) -> Result<Response, WebError> {
     let listing = Listing { shown, now: web.state.clock.now() };
     let is_session = visitor.csrf.is_some();
     let reader = Reader { name: visitor.caller.principal_name, csrf: visitor.csrf };
-    let template = ToolsPage::new((&web.site, headers), web.state.sandbox, reader, listing);
+    let doors = Doors { sandbox: web.state.sandbox, open_to_all: web.state.auth.is_anonymous() };
+    let template = ToolsPage::new((&web.site, headers), doors, reader, listing);
     let mut response = page(StatusCode::OK, &template)?;
     if let Some(session_id) = cookie::read(&web.site, headers).filter(|_| is_session) {
         response.headers_mut().insert(SET_COOKIE, cookie::keep(&web.site, session_id));

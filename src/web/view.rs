@@ -98,6 +98,7 @@ pub(super) struct ToolsPage {
     host: String,
     version: &'static str,
     sandbox: SandboxLevel,
+    open_to_all: bool,
     reader: Reader,
     tools: Vec<ToolRow>,
     total: usize,
@@ -106,7 +107,7 @@ pub(super) struct ToolsPage {
 }
 
 impl ToolsPage {
-    pub(super) fn new(place: (&Site, &HeaderMap), sandbox: SandboxLevel, reader: Reader, listing: Listing) -> Self {
+    pub(super) fn new(place: (&Site, &HeaderMap), doors: Doors, reader: Reader, listing: Listing) -> Self {
         let (site, headers) = place;
         let mcp_url = site.mcp_url(headers);
         let tools: Vec<ToolRow> = listing.shown.tools.iter().map(|tool| ToolRow::new(tool, listing.now)).collect();
@@ -114,7 +115,8 @@ impl ToolsPage {
             frame: Frame::new(site),
             host: site.authority(headers),
             version: env!("CARGO_PKG_VERSION"),
-            sandbox,
+            sandbox: doors.sandbox,
+            open_to_all: doors.open_to_all,
             reader,
             total: listing.shown.total.max(tools.len()),
             tools,
@@ -122,6 +124,14 @@ impl ToolsPage {
             mcp_url,
         }
     }
+}
+
+/// How well the server is closed: what is weak is shown on the page.
+pub(super) struct Doors {
+    /// How runs are confined.
+    pub(super) sandbox: SandboxLevel,
+    /// Nobody needs a credential.
+    pub(super) open_to_all: bool,
 }
 
 /// The tools that a page shows, and when it shows them.
@@ -235,7 +245,7 @@ impl Snippet {
                 client: "Claude Code",
                 place: "In a terminal",
                 text: format!(
-                    "claude mcp add --transport http omniforge {mcp_url} \\\n  --header \"Authorization: Bearer {TOKEN}\""
+                    "claude mcp add --transport http omniforge \\\n  {mcp_url} \\\n  --header \"Authorization: Bearer {TOKEN}\""
                 ),
             },
             Self {
