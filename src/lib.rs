@@ -3,6 +3,7 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod auth;
 pub mod clock;
 pub mod config;
 pub mod http;
@@ -16,3 +17,4 @@ pub mod store;
 pub mod telemetry;
 pub mod tools;
 pub mod trust;
+pub mod web;

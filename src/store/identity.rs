@@ -88,11 +88,12 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
 }
 
-struct PrincipalColumns {
-    id: String,
-    name: String,
-    kind: String,
-    created_at: i64,
+/// The columns of `principals`.
+pub(super) struct PrincipalColumns {
+    pub id: String,
+    pub name: String,
+    pub kind: String,
+    pub created_at: i64,
 }
 
 impl TryFrom<PrincipalColumns> for Principal {
@@ -135,7 +136,7 @@ impl TryFrom<TokenColumns> for Token {
 }
 
 /// Reads a stored hash.
-pub(super) fn hash(bytes: Vec<u8>) -> Result<Hash, StoreError> {
+fn hash(bytes: Vec<u8>) -> Result<Hash, StoreError> {
     let length = bytes.len();
     bytes.try_into().map_err(|_| corrupt("hash", format!("it has {length} bytes, not 32")))
 }
@@ -253,11 +254,11 @@ impl Store {
         else {
             return Ok(None);
         };
-        let principal = Principal {
-            id: PrincipalId(row.principal.clone()),
+        let principal = PrincipalColumns {
+            id: row.principal.clone(),
             name: row.principal_name,
-            kind: PrincipalKind::parse(&row.kind)?,
-            created_at: Timestamp(row.principal_created_at),
+            kind: row.kind,
+            created_at: row.principal_created_at,
         };
         let columns = TokenColumns {
             id: row.id,
@@ -268,7 +269,7 @@ impl Store {
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
         };
-        Ok(Some((columns.try_into()?, principal, hash(row.secret_hash)?)))
+        Ok(Some((columns.try_into()?, principal.try_into()?, hash(row.secret_hash)?)))
     }
 
     /// The tokens of a principal, or everybody's, newest first.

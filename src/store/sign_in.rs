@@ -1,15 +1,14 @@
 //! Sign-in links and the sessions of the web UI. Codes and session ids are stored as hashes alone.
 
-use super::{Hash, Store, StoreError};
+use super::identity::PrincipalColumns;
+use super::{Hash, Principal, Store, StoreError};
 use crate::model::{PrincipalId, Timestamp};
 
 /// A session of the web UI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// Whose it is.
-    pub principal: PrincipalId,
-    /// The principal's name.
-    pub principal_name: String,
+    pub principal: Principal,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was used last, as far as that was recorded.
@@ -78,18 +77,21 @@ impl Store {
     pub async fn find_session(&self, id_hash: &Hash) -> Result<Option<SessionRow>, StoreError> {
         let id_hash = id_hash.as_slice();
         let row = sqlx::query!(
-            "SELECT s.principal, p.name, s.created_at, s.last_seen_at
+            "SELECT p.id, p.name, p.kind, p.created_at, s.created_at AS session_created_at, s.last_seen_at
              FROM sessions s JOIN principals p ON p.id = s.principal WHERE s.id_hash = $1",
             id_hash
         )
         .fetch_optional(self.read())
         .await?;
-        Ok(row.map(|row| SessionRow {
-            principal: PrincipalId(row.principal),
-            principal_name: row.name,
-            created_at: Timestamp(row.created_at),
-            last_seen_at: Timestamp(row.last_seen_at),
-        }))
+        row.map(|row| {
+            let columns = PrincipalColumns { id: row.id, name: row.name, kind: row.kind, created_at: row.created_at };
+            Ok(SessionRow {
+                principal: columns.try_into()?,
+                created_at: Timestamp(row.session_created_at),
+                last_seen_at: Timestamp(row.last_seen_at),
+            })
+        })
+        .transpose()
     }
 
     /// Records that a session is used now. Callers do so once in some minutes, not with each request.

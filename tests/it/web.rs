@@ -1,5 +1,7 @@
 //! The web UI through a real listener: signing in, the plain page, and who is kept out.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,106 @@
+//! Signing in to the web UI: a link's code is spent on a session, whose id is the cookie's value.
+
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::secret::{SECRET_LENGTH, hash, is_random_text, random_text, same};
+use super::{Auth, AuthError, caller};
+use crate::model::{Caller, Scope, Scopes};
+use crate::store::{Principal, StoreError};
+
+const LINK_LIFETIME: Duration = Duration::from_secs(15 * 60);
+const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
+/// How often the use of a session is recorded: pages are read far more often than that.
+const SESSION_TOUCH: Duration = Duration::from_secs(5 * 60);
+
+/// Somebody who has signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Who that is.
+    pub caller: Caller,
+    /// What each form and each change must carry.
+    pub csrf: String,
+}
+
+impl Session {
+    /// Whether a request that changes something came from one of this session's own pages.
+    pub fn accepts_csrf(&self, presented: &str) -> bool {
+        same(&hash(&self.csrf), &hash(presented))
+    }
+}
+
+impl Auth {
+    /// Makes the code of a link that signs the owner in, once, within 15 minutes.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn new_sign_in_link(&self) -> Result<String, StoreError> {
+        let code = random_text(SECRET_LENGTH);
+        let expires_at = self.store.clock().later(LINK_LIFETIME);
+        self.store.insert_sign_in_link(&hash(&code), &self.owner.id, expires_at).await?;
+        Ok(code)
+    }
+
+    /// Spends a link's code on a new session and returns its id, the value of the cookie.
+    ///
+    /// # Errors
+    /// [`AuthError::BadSignInCode`], [`AuthError::Store`].
+    pub async fn spend_sign_in_code(&self, code: &str) -> Result<String, AuthError> {
+        if !is_random_text(code, SECRET_LENGTH) {
+            return Err(AuthError::BadSignInCode);
+        }
+        let session = random_text(SECRET_LENGTH);
+        let principal = self.store.spend_sign_in_link(&hash(code), &hash(&session)).await?;
+        principal.map(|_| session).ok_or(AuthError::BadSignInCode)
+    }
+
+    /// The session with this cookie, unless it was idle for 12 hours.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn session(&self, cookie: &str) -> Result<Option<Session>, StoreError> {
+        if !is_random_text(cookie, SECRET_LENGTH) {
+            return Ok(None);
+        }
+        let (id_hash, clock) = (hash(cookie), self.store.clock());
+        let Some(row) = self.store.find_session(&id_hash).await? else { return Ok(None) };
+        if row.last_seen_at <= clock.earlier(SESSION_IDLE) {
+            return Ok(None);
+        }
+        if row.last_seen_at <= clock.earlier(SESSION_TOUCH)
+            && let Err(error) = self.store.touch_session(&id_hash).await
+        {
+            // Whoever is signed in stays so; at worst the session ends early.
+            warn!(error = &error as &dyn std::error::Error, "Cannot record that a session is in use");
+        }
+        let caller = caller(&row.principal, self.session_scopes(&row.principal));
+        Ok(Some(Session { caller, csrf: csrf(cookie) }))
+    }
+
+    /// Ends a session; says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sign_out(&self, cookie: &str) -> Result<bool, StoreError> {
+        self.store.delete_session(&hash(cookie)).await
+    }
+
+    /// Forgets sessions and links whose time is over; says how many. For a task that runs now and then.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn forget_expired(&self) -> Result<u64, StoreError> {
+        self.store.delete_expired_sign_ins(self.store.clock().earlier(SESSION_IDLE)).await
+    }
+
+    /// The owner may do everything; anybody else what their tokens could.
+    fn session_scopes(&self, principal: &Principal) -> Scopes {
+        if principal.id == self.owner.id { Scopes::of(&Scope::ALL) } else { Scopes::of(&[Scope::Call, Scope::Author]) }
+    }
+}
+
+/// Derived from the session's id, so that it needs no column and differs with each session.
+fn csrf(cookie: &str) -> String {
+    blake3::Hash::from(blake3::derive_key("omniforge session form token", cookie.as_bytes())).to_hex().to_string()
+}
