@@ -1,0 +1,120 @@
+//! What goes wrong at this door, and how it is said: a problem document, which becomes a page for a browser.
+
+use std::sync::Arc;
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method, StatusCode};
+use tracing::error;
+
+use super::Web;
+use super::pages::PagesError;
+use super::reply::{page, wants_page};
+use super::view::ErrorPage;
+use crate::auth::AuthError;
+use crate::http::problem;
+use crate::store::StoreError;
+
+/// Longer problem documents than this are not ours.
+const PROBLEM_LIMIT: usize = 64 << 10;
+
+/// Why a page can't be shown or a form isn't accepted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WebError {
+    /// There is no such page.
+    #[error("there is nothing at `{0}`")]
+    NotFound(String),
+    /// A form that another site's page sent, or one whose page we can't tell.
+    #[error("a page of another site sent this form; open this server's own page and send it from there")]
+    OtherSite,
+    /// A form without the session's token.
+    #[error("the form was made before you signed in last; load the page again and repeat what you did")]
+    StaleForm,
+    /// A form that can't be read.
+    #[error("the form cannot be read: {detail}")]
+    BadForm {
+        /// The status that fits.
+        status: StatusCode,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The product can't answer.
+    #[error(transparent)]
+    Pages(#[from] PagesError),
+    /// Credentials can't be checked.
+    #[error("credentials cannot be checked")]
+    Auth(#[from] AuthError),
+    /// Sessions can't be read.
+    #[error("sessions cannot be read")]
+    Session(#[from] StoreError),
+    /// A template failed.
+    #[error("a page cannot be rendered")]
+    Render(#[source] askama::Error),
+}
+
+impl WebError {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::OtherSite | Self::StaleForm => StatusCode::FORBIDDEN,
+            Self::BadForm { status, .. } => *status,
+            Self::Pages(_) | Self::Auth(_) | Self::Session(_) | Self::Render(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl IntoResponse for WebError {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let detail = if status.is_server_error() { logged(&self) } else { self.to_string() };
+        problem(status, detail)
+    }
+}
+
+/// Logs our own failure and says under which id.
+fn logged(failure: &WebError) -> String {
+    let id = uuid::Uuid::now_v7();
+    error!(error.id = %id, error = failure as &dyn std::error::Error, "Cannot show a page (error {id})");
+    format!("the server failed; its log says more under the id {id}")
+}
+
+/// Middleware: turns the problem documents of every door into pages where a browser asked.
+pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
+    let for_browser = wants_page(request.headers());
+    let is_head = request.method() == Method::HEAD;
+    let path = request.uri().path().to_owned();
+    let response = next.run(request).await;
+    let failed = response.status().is_client_error() || response.status().is_server_error();
+    if !for_browser || is_head || !failed || !is_problem(response.headers()) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, PROBLEM_LIMIT).await.unwrap_or_default();
+    let said = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
+    let detail = said["detail"].as_str().map(sentence);
+    let detail = detail.unwrap_or_else(|| format!("There is no answer to this request at `{path}`."));
+    let template = ErrorPage::new(&web.site, parts.status, detail);
+    let mut shown = page(parts.status, &template).unwrap_or_else(IntoResponse::into_response);
+    for name in [ALLOW, RETRY_AFTER, WWW_AUTHENTICATE] {
+        if let Some(value) = parts.headers.get(&name) {
+            shown.headers_mut().insert(name, value.clone());
+        }
+    }
+    shown
+}
+
+/// A problem document, or the router's own bare answer.
+fn is_problem(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_none_or(|kind| kind == "application/problem+json")
+}
+
+/// An error's message, as a sentence on a page.
+fn sentence(message: &str) -> String {
+    let mut characters = message.chars();
+    let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if message.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{first}{}{end}", characters.as_str())
+}

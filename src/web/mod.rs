@@ -1,0 +1,133 @@
+//! The web UI: signing in, and one plain page (DESIGN §9). Server-rendered; it works without script.
+//!
+//! It knows browsers: cookies, forms, pages. What it shows comes through [`Pages`]; who may see it says `auth`.
+
+mod assets;
+mod cookie;
+mod error;
+mod home;
+mod pages;
+mod reply;
+mod sign_in;
+mod site;
+mod view;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::{HeaderMap, Method};
+
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::http::Gate;
+use crate::model::{Caller, SandboxLevel};
+use error::WebError;
+use site::Site;
+
+pub use pages::{Pages, PagesError, ToolListing, ToolStatus, ToolSummary};
+
+/// No form of this pages is longer.
+const FORM_LIMIT: usize = 16 << 10;
+
+/// What the pages are made from.
+#[derive(Clone)]
+pub struct WebState {
+    /// Which hosts and origins are let in.
+    pub gate: Gate,
+    /// Who is signed in.
+    pub auth: Arc<Auth>,
+    /// What the pages show.
+    pub pages: Arc<dyn Pages>,
+    /// What time it is.
+    pub clock: Clock,
+    /// The address that is listened on, with the real port.
+    pub listen: SocketAddr,
+    /// The URL browsers reach us by, when a proxy stands before us. Without a trailing slash.
+    pub public_url: Option<String>,
+    /// How runs are confined.
+    pub sandbox: SandboxLevel,
+}
+
+struct Web {
+    state: WebState,
+    site: Site,
+}
+
+/// Who looks at a page.
+struct Visitor {
+    caller: Caller,
+    /// What the session's forms carry; `None` where nobody had to sign in.
+    csrf: Option<String>,
+}
+
+/// The routes of the web UI. It has no fallback of its own, so that it can be merged with the other doors.
+pub fn router(state: WebState) -> Router {
+    let web = Arc::new(Web::new(state));
+    let routes = Router::new()
+        .route("/", get(home::home))
+        .route("/signin", get(sign_in::no_link).post(sign_in::sign_in))
+        .route("/signin/{code}", get(sign_in::link))
+        .route("/signout", post(sign_in::sign_out))
+        .route("/assets/{name}", get(assets::asset))
+        .layer(DefaultBodyLimit::max(FORM_LIMIT))
+        .layer(from_fn_with_state(Arc::clone(&web), guard))
+        .with_state(Arc::clone(&web));
+    routes.layer(from_fn_with_state(web, error::show_errors))
+}
+
+/// Shows the errors of all doors as pages where a browser asked: for the whole of the server's routes.
+pub fn error_pages(state: WebState, routes: Router) -> Router {
+    routes.layer(from_fn_with_state(Arc::new(Web::new(state)), error::show_errors))
+}
+
+/// Middleware: lets in what was sent to this server, and not by a page of another site.
+async fn guard(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
+    let mut headers = request.headers().clone();
+    if came_by_link(request.method(), &headers) {
+        headers.remove("sec-fetch-site");
+    }
+    match web.state.gate.check(request.uri(), &headers, false) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => refused,
+    }
+}
+
+/// Whether somebody followed a link, perhaps on a page of another site. That is let in: it brings no cookie
+/// (`SameSite=Strict`), changes nothing, and the page that opens can be neither framed nor read.
+fn came_by_link(method: &Method, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    matches!(*method, Method::GET | Method::HEAD)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
+}
+
+impl Web {
+    fn new(state: WebState) -> Self {
+        let site = Site::new(state.listen, state.public_url.as_deref());
+        Self { state, site }
+    }
+
+    /// The path of the first page.
+    fn home(&self) -> String {
+        format!("{}/", self.site.prefix())
+    }
+
+    /// Who sent the request: the session's principal, or everybody where no credential is asked for.
+    async fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, WebError> {
+        if let Some(session_id) = cookie::read(&self.site, headers)
+            && let Some(session) = self.state.auth.session(session_id).await?
+        {
+            return Ok(Some(Visitor { caller: session.caller, csrf: Some(session.csrf) }));
+        }
+        if self.state.auth.is_anonymous() {
+            let caller = self.state.auth.authenticate(None).await?;
+            return Ok(Some(Visitor { caller, csrf: None }));
+        }
+        Ok(None)
+    }
+}

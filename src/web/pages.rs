@@ -1,0 +1,63 @@
+//! What the pages need to know of the product; `app` answers it from the catalogue.
+
+use async_trait::async_trait;
+
+use crate::model::{Caller, Language, Timestamp, VersionNumber};
+
+/// What the pages need of the product.
+#[async_trait]
+pub trait Pages: Send + Sync + 'static {
+    /// The saved tools that this caller may see, most recently changed first, at most `limit` of them.
+    ///
+    /// # Errors
+    /// [`PagesError`] when they can't be read.
+    async fn tools(&self, caller: &Caller, limit: usize) -> Result<ToolListing, PagesError>;
+}
+
+/// The product can't answer; the log says why, the page does not.
+#[derive(Debug, thiserror::Error)]
+#[error("the page's content cannot be read")]
+pub struct PagesError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// The first tools of a list, and how many there are.
+#[derive(Clone, Debug, Default)]
+pub struct ToolListing {
+    /// As many as were asked for.
+    pub tools: Vec<ToolSummary>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+/// A tool in a list.
+#[derive(Clone, Debug)]
+pub struct ToolSummary {
+    /// The name to call it by.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// What it is written in.
+    pub language: Language,
+    /// Whether it can be called.
+    pub status: ToolStatus,
+    /// The version that calls run; `None` while none may serve.
+    pub serving_version: Option<VersionNumber>,
+    /// The newest version.
+    pub latest_version: VersionNumber,
+    /// When the serving version or the switch changed last.
+    pub updated_at: Timestamp,
+}
+
+/// What a reader of the list should know first about a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolStatus {
+    /// It is listed and can be called.
+    Ready,
+    /// Its newest version waits for a person.
+    NeedsApproval,
+    /// Its environment can't be built.
+    Failed,
+    /// It is switched off.
+    Off,
+}

@@ -1,0 +1,384 @@
+//! The web UI through a real listener: signing in, the plain page, and who is kept out.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE};
+use omniforge::auth::Auth;
+use omniforge::clock::Clock;
+use omniforge::http::{Gate, problem};
+use omniforge::model::{Caller, Language, SandboxLevel, Timestamp};
+use omniforge::store::Store;
+use omniforge::web::{self, Pages, PagesError, ToolListing, ToolStatus, ToolSummary, WebState};
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+const FORM: &str = "application/x-www-form-urlencoded";
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// The tools of a test, in place of the catalogue; `None` stands for a store that fails.
+struct Catalogue(Option<Vec<ToolSummary>>);
+
+#[async_trait]
+impl Pages for Catalogue {
+    async fn tools(&self, _: &Caller, limit: usize) -> Result<ToolListing, PagesError> {
+        let Some(tools) = &self.0 else { return Err(PagesError("the disk at /var/secret is gone".into())) };
+        Ok(ToolListing { tools: tools.iter().take(limit).cloned().collect(), total: tools.len() })
+    }
+}
+
+fn tool(name: &str, status: ToolStatus) -> ToolSummary {
+    ToolSummary {
+        name: name.to_owned(),
+        title: None,
+        description: format!("What {name} does"),
+        language: Language::Python,
+        status,
+        serving_version: Some(3),
+        latest_version: 3,
+        updated_at: Timestamp(NOW.0 - 12 * 60 * 1000),
+    }
+}
+
+/// A server with the web UI, and the problem documents of the other doors.
+struct Site {
+    address: SocketAddr,
+    clock: Clock,
+    auth: Arc<Auth>,
+    client: reqwest::Client,
+    _dir: TempDir,
+}
+
+/// How a test's server differs from the plain one.
+#[derive(Default)]
+struct Setting {
+    tools: Option<Vec<ToolSummary>>,
+    public_url: Option<&'static str>,
+    sandbox: Option<SandboxLevel>,
+    anonymous: bool,
+}
+
+impl Site {
+    async fn start(setting: Setting) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(NOW);
+        let store = Store::open(dir.path(), clock.clone()).await.unwrap();
+        let auth = if setting.anonymous { Auth::anonymous(store).await } else { Auth::new(store).await };
+        let auth = Arc::new(auth.unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = WebState {
+            gate: Gate::new(address, setting.public_url, &[], &[]).unwrap(),
+            auth: Arc::clone(&auth),
+            pages: Arc::new(Catalogue(setting.tools)),
+            clock: clock.clone(),
+            listen: address,
+            public_url: setting.public_url.map(str::to_owned),
+            sandbox: setting.sandbox.unwrap_or(SandboxLevel::Full),
+        };
+        let others = axum::Router::new().fallback(|| async { problem(StatusCode::NOT_FOUND, "there is nothing here") });
+        let routes = web::error_pages(state.clone(), web::router(state).merge(others));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        // Fails when another test was first, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(Duration::from_secs(20))
+            .build()
+            .unwrap();
+        Self { address, clock, auth, client, _dir: dir }
+    }
+
+    async fn with(tools: Vec<ToolSummary>) -> Self {
+        Self::start(Setting { tools: Some(tools), ..Setting::default() }).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.client.get(self.url(path)).header(ACCEPT, BROWSER)
+    }
+
+    /// A form as a browser sends it from one of the server's own pages.
+    fn post(&self, path: &str, body: String) -> reqwest::RequestBuilder {
+        let request = self.client.post(self.url(path)).header(ACCEPT, BROWSER).header(CONTENT_TYPE, FORM);
+        request.header(ORIGIN, self.url("")).header("sec-fetch-site", "same-origin").body(body)
+    }
+
+    /// The cookie of a fresh session.
+    async fn sign_in(&self) -> String {
+        let code = self.auth.new_sign_in_link().await.unwrap();
+        let answer = self.post("/signin", format!("code={code}")).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+        header(&answer, SET_COOKIE).split(';').next().unwrap().to_owned()
+    }
+
+    /// The first page, as somebody who is signed in sees it.
+    async fn first_page(&self) -> String {
+        let cookie = self.sign_in().await;
+        self.get("/").header(COOKIE, cookie).send().await.unwrap().text().await.unwrap()
+    }
+}
+
+fn header(answer: &Response, name: http::HeaderName) -> String {
+    let value = answer.headers().get(&name).unwrap_or_else(|| panic!("no {name} in {:?}", answer.headers()));
+    value.to_str().unwrap().to_owned()
+}
+
+/// The value of a form's hidden field.
+fn field(page: &str, name: &str) -> String {
+    let (_, rest) =
+        page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("no {name}: {page}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_link_signs_in_once() {
+    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let code = site.auth.new_sign_in_link().await.unwrap();
+
+    for _ in 0..2 {
+        let link = site.get(&format!("/signin/{code}")).send().await.unwrap();
+        assert_eq!(link.status(), StatusCode::OK, "looking spends nothing");
+        assert_eq!(header(&link, REFERRER_POLICY), "no-referrer");
+        assert_eq!(header(&link, CACHE_CONTROL), "no-store");
+        assert_eq!(field(&link.text().await.unwrap(), "code"), code);
+    }
+
+    let answer = site.post("/signin", format!("code={code}")).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    assert_eq!(header(&answer, LOCATION), "/");
+    let cookie = header(&answer, SET_COOKIE);
+    assert!(cookie.starts_with(&format!("omniforge_session_{}=", site.address.port())), "{cookie}");
+    for flag in ["; HttpOnly", "; SameSite=Strict", "; Path=/;", "; Max-Age=43200"] {
+        assert!(cookie.contains(flag), "{flag}: {cookie}");
+    }
+    assert!(!cookie.contains("Secure") && !cookie.contains(&code), "{cookie}");
+
+    let page = site.get("/").header(COOKIE, cookie.split(';').next().unwrap()).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    for part in ["add_vat", "What add_vat does", "Python", "Enabled", "v3", "12 min ago", "Sandbox: full", "YOUR_TOKEN"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(page.contains(&format!("{}/mcp", site.url(""))), "{page}");
+
+    let again = site.post("/signin", format!("code={code}")).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::GONE);
+    assert!(again.headers().get(SET_COOKIE).is_none());
+    let again = again.text().await.unwrap();
+    assert!(again.contains("used already") && again.contains("omniforge serve"), "{again}");
+    assert!(!again.contains(&code), "{again}");
+}
+
+#[tokio::test]
+async fn old_links_and_idle_sessions_end() {
+    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let cookie = site.sign_in().await;
+    let code = site.auth.new_sign_in_link().await.unwrap();
+    let first = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap() };
+
+    site.clock.advance(Duration::from_secs(16 * 60));
+    let late = site.post("/signin", format!("code={code}")).send().await.unwrap();
+    assert_eq!(late.status(), StatusCode::GONE);
+    let page = first().await;
+    assert!(header(&page, SET_COOKIE).starts_with(&cookie), "each page keeps the cookie");
+    assert!(page.text().await.unwrap().contains("add_vat"));
+
+    site.clock.advance(Duration::from_secs(12 * 60 * 60));
+    let page = first().await.text().await.unwrap();
+    assert!(page.contains("Sign in to") && !page.contains("add_vat"), "{page}");
+}
+
+#[tokio::test]
+async fn a_code_that_can_be_none_is_refused_at_once() {
+    let site = Site::with(Vec::new()).await;
+    for code in ["%3Cscript%3E", "a%0Ab", &"x".repeat(200)] {
+        let page = site.get(&format!("/signin/{code}")).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::GONE, "{code}");
+        assert!(!page.text().await.unwrap().contains("<script"), "{code}");
+    }
+    let empty = site.post("/signin", String::new()).send().await.unwrap();
+    assert_eq!(empty.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(empty.text().await.unwrap().contains("code"));
+    let long = site.post("/signin", format!("code={}", "x".repeat(40 << 10))).send().await.unwrap();
+    assert_eq!(long.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn forms_of_other_sites_are_refused() {
+    let site = Site::with(Vec::new()).await;
+    let code = site.auth.new_sign_in_link().await.unwrap();
+    let send = |name: &'static str, value: String| {
+        let request = site.client.post(site.url("/signin")).header(ACCEPT, BROWSER).header(CONTENT_TYPE, FORM);
+        request.header(name, value).body(format!("code={code}")).send()
+    };
+    let other_port = format!("http://{}:1", site.address.ip());
+    for (name, value) in [
+        ("origin", "http://evil.example".to_owned()),
+        ("origin", other_port),
+        ("origin", "null".to_owned()),
+        ("sec-fetch-site", "cross-site".to_owned()),
+        ("sec-fetch-site", "same-site".to_owned()),
+        ("host", "evil.example".to_owned()),
+    ] {
+        let answer = send(name, value.clone()).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{name}: {value}");
+        assert!(answer.headers().get(SET_COOKIE).is_none());
+        assert!(header(&answer, CONTENT_TYPE).starts_with("text/html"), "{name}: {value}");
+    }
+    let own = site.post("/signin", format!("code={code}")).send().await.unwrap();
+    assert_eq!(own.status(), StatusCode::SEE_OTHER, "none of them spent the code");
+}
+
+#[tokio::test]
+async fn links_from_other_sites_open_the_sign_in_page() {
+    let site = Site::with(Vec::new()).await;
+    let follow = |dest: &'static str| {
+        let request = site.get("/").header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+        request.header("sec-fetch-dest", dest).send()
+    };
+    assert_eq!(follow("document").await.unwrap().status(), StatusCode::OK);
+    assert_eq!(follow("iframe").await.unwrap().status(), StatusCode::FORBIDDEN);
+    let rebound = site.get("/").header(HOST, "evil.example").send().await.unwrap();
+    assert_eq!(rebound.status(), StatusCode::FORBIDDEN);
+    assert!(rebound.text().await.unwrap().contains("allowed_hosts"));
+}
+
+#[tokio::test]
+async fn signing_out_needs_the_pages_own_token() {
+    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let cookie = site.sign_in().await;
+    let page = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap() };
+    let csrf = field(&page().await, "csrf");
+    for wrong in ["csrf=", "csrf=x", &format!("csrf={}", csrf.to_uppercase())] {
+        let refused = site.post("/signout", wrong.to_owned()).header(COOKIE, &cookie).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{wrong}");
+    }
+    let foreign = site.client.post(site.url("/signout")).header(CONTENT_TYPE, FORM).header(COOKIE, &cookie);
+    let foreign = foreign.header(ORIGIN, "http://evil.example").body(format!("csrf={csrf}")).send().await.unwrap();
+    assert_eq!(foreign.status(), StatusCode::FORBIDDEN);
+    assert_eq!(header(&foreign, CONTENT_TYPE), "application/problem+json");
+    assert!(page().await.contains("add_vat"), "still signed in");
+
+    let out = site.post("/signout", format!("csrf={csrf}")).header(COOKIE, &cookie).send().await.unwrap();
+    assert_eq!(out.status(), StatusCode::SEE_OTHER);
+    assert!(header(&out, SET_COOKIE).contains("Max-Age=0"));
+    assert!(page().await.contains("Sign in to"));
+}
+
+#[tokio::test]
+async fn pages_are_confined_and_hostile_texts_stay_texts() {
+    let mut hostile = tool("evil", ToolStatus::NeedsApproval);
+    hostile.title = Some("<script>alert(1)</script>".to_owned());
+    hostile.description = "\"><img src=x onerror=alert(2)>'{{ 7*7 }}<!-- &amp; ".to_owned();
+    hostile.serving_version = None;
+    let site = Site::with(vec![hostile, tool("broken", ToolStatus::Failed), tool("off", ToolStatus::Off)]).await;
+    let cookie = site.sign_in().await;
+    let page = site.get("/").header(COOKIE, &cookie).send().await.unwrap();
+    let policy = header(&page, http::header::CONTENT_SECURITY_POLICY);
+    let (before, rest) = policy.split_once("'nonce-").unwrap();
+    let (nonce, after) = rest.split_once('\'').unwrap();
+    assert_eq!(before, "default-src 'none'; script-src 'self'; style-src 'self' ");
+    assert_eq!(
+        after,
+        "; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    assert_eq!(nonce.len(), 22);
+    assert_eq!(header(&page, http::header::X_CONTENT_TYPE_OPTIONS), "nosniff");
+    assert_eq!(header(&page, http::header::X_FRAME_OPTIONS), "DENY");
+    assert_eq!(header(&page, CACHE_CONTROL), "no-store");
+    assert_eq!(header(&page, http::header::VARY), "Accept, Cookie");
+    let page = page.text().await.unwrap();
+    for raw in ["<script", "<img", "<!--", " style=", "onerror=alert(2)>"] {
+        assert!(!page.contains(raw), "{raw}: {page}");
+    }
+    for part in ["&#60;script&#62;", "{{ 7*7 }}", "Needs approval", "none, newest v3", "Failed", "Off"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn programs_get_server_information() {
+    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    for accept in ["*/*", "application/json", ""] {
+        let answer = site.client.get(site.url("/")).header(ACCEPT, accept).send().await.unwrap();
+        assert_eq!(header(&answer, CONTENT_TYPE), "application/json");
+        let information: Value = answer.json().await.unwrap();
+        assert_eq!(information["name"], "omniforge-mcp");
+        assert_eq!(information["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(information["mcp"], format!("{}/mcp", site.url("")));
+        assert!(!information.to_string().contains("add_vat"), "{information}");
+    }
+    let page = site.get("/").send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    assert!(page.text().await.unwrap().contains("Sign in to"));
+}
+
+#[tokio::test]
+async fn a_prefix_stands_before_everything() {
+    let public_url = Some("https://forge.example/tools");
+    let site = Site::start(Setting { tools: Some(Vec::new()), public_url, ..Setting::default() }).await;
+    let own = ("origin", "https://forge.example");
+    let code = site.auth.new_sign_in_link().await.unwrap();
+    let link = site.get(&format!("/signin/{code}")).header(HOST, "forge.example").send().await.unwrap();
+    let link = link.text().await.unwrap();
+    assert!(link.contains("action=\"/tools/signin\"") && link.contains("href=\"/tools/assets/"), "{link}");
+    let form = site.client.post(site.url("/signin")).header(HOST, "forge.example").header(CONTENT_TYPE, FORM);
+    let answer = form.header(own.0, own.1).body(format!("code={code}")).send().await.unwrap();
+    assert_eq!(header(&answer, LOCATION), "/tools/");
+    let cookie = header(&answer, SET_COOKIE);
+    assert!(cookie.starts_with("omniforge_session_443=") && cookie.contains("; Path=/tools/;"), "{cookie}");
+    assert!(cookie.ends_with("; Secure"), "{cookie}");
+    let page = site.get("/").header(COOKIE, cookie.split(';').next().unwrap()).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("https://forge.example/tools/mcp") && page.contains("Make your first tool"), "{page}");
+}
+
+#[tokio::test]
+async fn assets_are_kept_for_good_under_the_hash_of_their_content() {
+    let site = Site::with(Vec::new()).await;
+    let page = site.get("/").send().await.unwrap().text().await.unwrap();
+    let (_, rest) = page.split_once("rel=\"stylesheet\" href=\"").unwrap();
+    let path = rest.split('"').next().unwrap();
+    let style = site.get(path).send().await.unwrap();
+    assert_eq!(header(&style, CONTENT_TYPE), "text/css; charset=utf-8");
+    assert_eq!(header(&style, CACHE_CONTROL), "public, max-age=31536000, immutable");
+    let body = style.bytes().await.unwrap();
+    assert!(path.contains(&blake3::hash(&body).to_hex()[..16]), "{path}");
+    let stale = site.get("/assets/omniforge.0000000000000000.css").send().await.unwrap();
+    assert_eq!(stale.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn errors_are_pages_for_browsers_and_documents_for_programs() {
+    let site = Site::start(Setting::default()).await;
+    let page = site.get("/nowhere").send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::NOT_FOUND);
+    assert!(header(&page, CONTENT_TYPE).starts_with("text/html"));
+    assert!(page.text().await.unwrap().contains("There is nothing here."));
+    let document = site.client.get(site.url("/nowhere")).send().await.unwrap();
+    assert_eq!(header(&document, CONTENT_TYPE), "application/problem+json");
+
+    let page = site.first_page().await;
+    assert!(page.contains("The server failed") && page.contains("under the id"), "{page}");
+    assert!(!page.contains("/var/secret"), "{page}");
+}
+
+#[tokio::test]
+async fn weaker_doors_and_sandboxes_are_shown() {
+    let sandbox = Some(SandboxLevel::None);
+    let setting = Setting { tools: Some(Vec::new()), sandbox, anonymous: true, ..Setting::default() };
+    let site = Site::start(setting).await;
+    let page = site.get("/").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Nobody has to sign in") && page.contains("Tools run without a sandbox"), "{page}");
+    assert!(!page.contains("/signout"), "{page}");
+}
