@@ -135,6 +135,7 @@ async fn runner(
     let runner = Runner::start(options, spawner).await?;
     let options = EnvironmentOptions {
         root: settings.data_dir.join("environments"),
+        variables: settings.package_variables.clone(),
         uv: settings.uv.clone(),
         search_path: settings.search_path.clone(),
         index: settings.package_index.clone(),

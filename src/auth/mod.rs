@@ -100,6 +100,11 @@ impl Auth {
         &self.owner
     }
 
+    /// The owner, acting from the command line of the machine itself.
+    pub fn owner_caller(&self, scopes: Scopes) -> Caller {
+        caller(&self.owner, scopes)
+    }
+
     /// Whoever talks over stdio, with the scopes that the command line gave them.
     pub fn local_caller(&self, scopes: Scopes) -> Caller {
         caller(&self.local, scopes)

@@ -10,7 +10,7 @@ use super::frames::Dispatch;
 use super::interpreters::Runtime;
 use super::layout::{Layout, text};
 use super::process::Launch;
-use super::sandbox::spec::{Mount, ProcessLimits, Spec};
+use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, spawner};
 use crate::model::{Language, Limits, RunId, SandboxLevel};
 
@@ -70,6 +70,7 @@ pub(super) fn base_spec(level: SandboxLevel, layout: &Layout, limits: ProcessLim
         directory: layout.work.clone(),
         mounts: layout.mounts.clone(),
         script: None,
+        purpose: Purpose::Tool,
         writable: layout.directory.as_ref().map(|_| layout.tmp.clone()),
         limits,
     }
@@ -203,7 +204,7 @@ fn variable_name(argument: &str) -> String {
 
 impl Runtime {
     /// The mount that the interpreter needs; none when it is among the system's programs.
-    fn mount(&self) -> Result<Option<Mount>, RunnerError> {
+    pub(super) fn mount(&self) -> Result<Option<Mount>, RunnerError> {
         if self.prefix.starts_with("/usr") {
             return Ok(None);
         }

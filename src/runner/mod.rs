@@ -6,6 +6,7 @@ pub mod environment;
 mod error;
 mod frames;
 mod harness;
+mod inspect;
 mod inspection;
 mod interpreters;
 mod launch;
@@ -88,7 +89,7 @@ pub struct Runner {
 
 #[derive(Debug)]
 struct Inner {
-    spawner: SpawnerClient,
+    spawner: Arc<SpawnerClient>,
     sandbox: SandboxLevel,
     runtime_dir: PathBuf,
     runtimes: Vec<Runtime>,
@@ -108,7 +109,8 @@ impl Runner {
             Ok::<_, RunnerError>((options, runtimes))
         });
         let (options, runtimes) = prepare.await.map_err(RunnerError::io("prepare the runner"))??;
-        let inner = Inner { spawner, sandbox: options.sandbox, runtime_dir: options.runtime_dir, runtimes };
+        let inner =
+            Inner { spawner: Arc::new(spawner), sandbox: options.sandbox, runtime_dir: options.runtime_dir, runtimes };
         let runner = Self { inner: Arc::new(inner) };
         selftest::prove(&runner).await?;
         Ok(runner)
@@ -170,6 +172,16 @@ impl Runner {
     /// What is installed, in the order of [`Language::ALL`].
     pub fn runtimes(&self) -> &[Runtime] {
         &self.inner.runtimes
+    }
+
+    /// The spawner, for builds of environments.
+    pub(self) fn spawner(&self) -> Arc<SpawnerClient> {
+        self.inner.spawner.clone()
+    }
+
+    /// This process's own directory.
+    pub(self) fn runtime_dir(&self) -> &Path {
+        &self.inner.runtime_dir
     }
 
     /// How runs are confined.

@@ -13,17 +13,24 @@ const VERSION: ABI = ABI::V6;
 
 /// Inside the private root: reading everywhere, writing where the mounts allow it at all. Kernels with an older version
 /// enforce what they know: here Landlock stands behind the mounts, not in their place.
-pub(super) fn restrict_private_root() -> Result<(), Failure> {
-    restrict(CompatLevel::BestEffort, &[(vec!["/"], AccessFs::from_read(VERSION)), (vec!["/tmp", "/dev"], all())])
+pub(super) fn restrict_private_root(spec: &Spec) -> Result<(), Failure> {
+    let mut writable = vec!["/tmp", "/dev"];
+    writable.extend(spec.kept().map(|kept| kept.target.as_str()));
+    restrict(CompatLevel::BestEffort, &[(vec!["/"], AccessFs::from_read(VERSION)), (writable, all())])
 }
 
 /// On the host's root: only the system's programs, what the run needs, and its own directory.
 pub(super) fn restrict_host(spec: &Spec) -> Result<(), Failure> {
-    let mut readable: Vec<&str> = root::system_paths().collect();
-    readable.push("/proc/self");
+    let system: Vec<&'static str> = root::system_paths().chain(["/proc/self"]).collect();
+    let mut readable: Vec<&str> = system;
     readable.extend(spec.mounts.iter().map(|mount| mount.source.as_str()));
+    if spec.kept().is_some() {
+        let network: Vec<&'static str> = root::network_paths().collect();
+        readable = readable.into_iter().chain(network).collect();
+    }
     let devices = root::devices().collect();
-    let writable = spec.writable.iter().map(String::as_str).collect();
+    let kept = spec.kept().map(|kept| kept.source.as_str());
+    let writable = spec.writable.iter().map(String::as_str).chain(kept).collect();
     let rules = [(readable, AccessFs::from_read(VERSION)), (devices, AccessFs::from_file(VERSION)), (writable, all())];
     restrict(CompatLevel::HardRequirement, &rules)
 }

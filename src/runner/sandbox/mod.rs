@@ -19,12 +19,14 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
 use crate::model::SandboxLevel;
-use spec::{AtStep, Descriptors, Failure, Report, Spec};
+use spec::{AtStep, Descriptors, Failure, Purpose, Report, Spec};
 
 /// The user and group inside the full sandbox.
 const INNER_ID: u32 = 1000;
-/// The first host id that stands for [`INNER_ID`] when the server is root.
-const FIRST_HOST_ID: u32 = 200_000;
+/// The host id that stands for [`INNER_ID`] in builders when the server is root: always the same, since it owns what they keep.
+const BUILDER_HOST_ID: u32 = 200_000;
+/// The first of those that stand for it in tools.
+const FIRST_HOST_ID: u32 = BUILDER_HOST_ID + 1;
 /// How many host ids are used in turn.
 const HOST_IDS: u32 = 50_000;
 
@@ -67,7 +69,11 @@ impl Sandboxes {
 
     /// Starts one and returns init's pidfd. What fails in the new process is reported on the status socket.
     pub(super) fn start(&mut self, spec: &Spec, descriptors: Descriptors) -> Result<OwnedFd, Failure> {
-        let namespaces = if spec.level == SandboxLevel::Full { sys::ALL_NAMESPACES } else { 0 };
+        let namespaces = match (spec.level, &spec.purpose) {
+            (SandboxLevel::Full, Purpose::Tool) => sys::ALL_NAMESPACES,
+            (SandboxLevel::Full, Purpose::Builder { .. }) => sys::ALL_NAMESPACES & !(libc::CLONE_NEWNET as u64),
+            _ => 0,
+        };
         let root_maps = spec.level == SandboxLevel::Full && matches!(self.identity, Identity::Root);
         let (mapped, mapper) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at("make a pipe")?;
         self.started = (self.started + 1) % HOST_IDS;
@@ -78,7 +84,9 @@ impl Sandboxes {
             }
             sys::Cloned::Parent { process, pidfd } => {
                 if root_maps {
-                    write_root_maps(process, FIRST_HOST_ID + self.started)?;
+                    let is_builder = matches!(spec.purpose, Purpose::Builder { .. });
+                    let host_id = if is_builder { BUILDER_HOST_ID } else { FIRST_HOST_ID + self.started };
+                    write_root_maps(process, host_id)?;
                     rustix::io::write(&mapper, b"m").at("announce the user map")?;
                 }
                 Ok(pidfd)
@@ -116,11 +124,18 @@ impl Sandboxes {
                 }
                 (root::build(spec, &descriptors.stdin, self.owner())?, Some(self.full_filter.as_slice()))
             }
-            SandboxLevel::Landlock => (watch::ProcessTable::descendants(), Some(self.landlock_filter.as_slice())),
+            SandboxLevel::Landlock => {
+                // A builder has the host's network at every level.
+                let is_builder = matches!(spec.purpose, Purpose::Builder { .. });
+                let filter = if is_builder { &self.full_filter } else { &self.landlock_filter };
+                (watch::ProcessTable::descendants(), Some(filter.as_slice()))
+            }
             SandboxLevel::None => (watch::ProcessTable::descendants(), None),
         };
         if full {
-            sys::raise_loopback().at("bring the loopback interface up")?;
+            if matches!(spec.purpose, Purpose::Tool) {
+                sys::raise_loopback().at("bring the loopback interface up")?;
+            }
             rustix::system::sethostname(b"sandbox").at("set the host name")?;
         }
         let privileges = tool::Privileges { filter, inner_id: if full { self.owner() } else { None } };

@@ -28,6 +28,8 @@ const SYSTEM: [&str; 9] = [
     "/etc/localtime",
     "/etc/nsswitch.conf",
 ];
+/// What says how to use the host's network; mounted for builders, where it exists.
+const NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 /// Directories that are links into `/usr` on most systems; mounted where they are not.
 const MERGED: [&str; 4] = ["/bin", "/sbin", "/lib", "/lib64"];
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -47,6 +49,11 @@ const FILES: [(&str, &str); 3] = [
 /// The paths that a tool may read without a private root (Landlock alone).
 pub(super) fn system_paths() -> impl Iterator<Item = &'static str> {
     SYSTEM.into_iter().chain(MERGED).chain(["/etc/passwd", "/etc/group", "/etc/hosts"])
+}
+
+/// The paths that a builder may read as well.
+pub(super) fn network_paths() -> impl Iterator<Item = &'static str> {
+    NETWORK.into_iter()
 }
 
 /// The device nodes that a tool may use.
@@ -103,6 +110,12 @@ fn detach_sources(spec: &Spec) -> Result<Vec<Tree>, Failure> {
     }
     for path in DEVICES {
         trees.push(detach(path, path, 0)?);
+    }
+    if let Some(kept) = spec.kept() {
+        for path in NETWORK.into_iter().filter(|path| Path::new(path).exists()) {
+            trees.push(detach(path, path, sys::MOUNT_RDONLY | sys::MOUNT_NODEV)?);
+        }
+        trees.push(detach(&kept.source, &kept.target, sys::MOUNT_NODEV | sys::MOUNT_NOEXEC)?);
     }
     for mount in &spec.mounts {
         trees.push(detach(&mount.source, &mount.target, sys::MOUNT_RDONLY | sys::MOUNT_NODEV)?);
@@ -188,7 +201,8 @@ fn write_files(spec: &Spec, arguments: &OwnedFd, arguments_size: u64) -> Result<
     for (target, link) in DEVICE_LINKS {
         symlink(target, link).at_path("make the link", link)?;
     }
-    for (path, text) in FILES {
+    // A builder has the host's own `/etc/hosts`.
+    for (path, text) in FILES.into_iter().filter(|(path, _)| !Path::new(path).exists()) {
         fs::write(path, text).at_path("write", path)?;
     }
     if let Some(script) = &spec.script {
@@ -220,8 +234,10 @@ fn mount_scratch(spec: &Spec, owner: Option<u32>) -> Result<(), Failure> {
     if let Some(owner) = owner {
         debug_assert_eq!(owner, INNER_ID);
         let (uid, gid) = (rustix::fs::Uid::from_raw(owner), rustix::fs::Gid::from_raw(owner));
-        rustix::fs::chownat(CWD, "/tmp/work", Some(uid), Some(gid), AtFlags::empty())
-            .at("own the working directory")?;
+        for path in ["/tmp/work"].into_iter().chain(spec.kept().map(|kept| kept.target.as_str())) {
+            rustix::fs::chownat(CWD, path, Some(uid), Some(gid), AtFlags::empty())
+                .at_path("own the directory", path)?;
+        }
     }
     Ok(())
 }

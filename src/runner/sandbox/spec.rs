@@ -16,6 +16,20 @@ pub(crate) struct Mount {
     pub target: String,
 }
 
+/// What a process is for: that decides which network it has and what outlives it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Purpose {
+    /// An author's code: no network of the host's, and nothing that it writes is kept.
+    Tool,
+    /// The installer of packages, a program of the server's owner: the host's network and the files that say how to use it,
+    /// one directory that it may write to, and a user id that no tool ever has.
+    Builder {
+        /// What it may write to, and keeps.
+        writable: Mount,
+    },
+}
+
 /// The limits that the kernel or init enforces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessLimits {
@@ -40,6 +54,8 @@ pub(crate) struct ProcessLimits {
 pub(crate) struct Spec {
     /// How strongly.
     pub level: SandboxLevel,
+    /// What for.
+    pub purpose: Purpose,
     /// The program's absolute path and its arguments.
     pub command: Vec<String>,
     /// `NAME=value`.
@@ -54,6 +70,16 @@ pub(crate) struct Spec {
     pub writable: Option<String>,
     /// Its limits.
     pub limits: ProcessLimits,
+}
+
+impl Spec {
+    /// The directory that the process may write to and that outlives it.
+    pub(crate) fn kept(&self) -> Option<&Mount> {
+        match &self.purpose {
+            Purpose::Tool => None,
+            Purpose::Builder { writable } => Some(writable),
+        }
+    }
 }
 
 /// The descriptors that travel with a [`Spec`], in this order.

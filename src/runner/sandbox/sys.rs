@@ -16,6 +16,8 @@ pub(crate) const MOUNT_RDONLY: u64 = 1;
 pub(crate) const MOUNT_NOSUID: u64 = 2;
 /// Ignores device nodes on the mount.
 pub(crate) const MOUNT_NODEV: u64 = 4;
+/// Starts no program that is on the mount.
+pub(crate) const MOUNT_NOEXEC: u64 = 8;
 
 /// The namespaces of the full sandbox, as `clone` flags.
 pub(crate) const ALL_NAMESPACES: u64 = (libc::CLONE_NEWUSER

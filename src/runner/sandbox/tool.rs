@@ -54,7 +54,7 @@ fn start(spec: &Spec, privileges: &Privileges<'_>) -> Result<std::convert::Infal
     // Changing ids clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     match spec.level {
-        SandboxLevel::Full => landlock::restrict_private_root()?,
+        SandboxLevel::Full => landlock::restrict_private_root(spec)?,
         SandboxLevel::Landlock => landlock::restrict_host(spec)?,
         SandboxLevel::None => {}
     }
