@@ -7,6 +7,8 @@ use crate::auth::{Auth, AuthError};
 use crate::http::{Identify, IdentifyError, Ready};
 use crate::model::Caller;
 use crate::store::Store;
+use crate::tools::{ToolState, Tools};
+use crate::web::{Pages, PagesError, ToolListing, ToolStatus, ToolSummary};
 
 /// Tells who calls from the `Authorization` header.
 pub struct Bearer(pub Auth);
@@ -33,5 +35,35 @@ pub struct StoreReady(pub Store);
 impl Ready for StoreReady {
     async fn ready(&self) -> bool {
         self.0.catalog_generation().await.is_ok()
+    }
+}
+
+/// What the pages show of the catalogue.
+pub struct Catalogue(pub Tools);
+
+#[async_trait]
+impl Pages for Catalogue {
+    async fn tools(&self, caller: &Caller, limit: usize) -> Result<ToolListing, PagesError> {
+        let failed = |error| PagesError(Box::new(error));
+        let (overview, total) = self.0.overview(caller, limit).await.map_err(failed)?;
+        let tools = overview
+            .into_iter()
+            .map(|(found, state)| ToolSummary {
+                name: found.tool.name.as_str().to_owned(),
+                title: found.latest.title,
+                description: found.latest.description,
+                language: found.latest.language,
+                status: match state {
+                    ToolState::Off => ToolStatus::Off,
+                    ToolState::NeedsApproval => ToolStatus::NeedsApproval,
+                    ToolState::Failed => ToolStatus::Failed,
+                    ToolState::Ready => ToolStatus::Ready,
+                },
+                serving_version: found.tool.serving_version,
+                latest_version: found.tool.latest_version,
+                updated_at: found.tool.updated_at,
+            })
+            .collect();
+        Ok(ToolListing { tools, total: usize::try_from(total).unwrap_or(usize::MAX) })
     }
 }

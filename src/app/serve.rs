@@ -9,12 +9,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::App;
-use super::doors::{Bearer, StoreReady};
+use super::doors::{Bearer, Catalogue, StoreReady};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
-use crate::http::{self, HttpOptions};
+use crate::http::{self, Gate, HttpOptions};
 use crate::model::{SandboxLevel, Scope, Scopes};
 use crate::runner::Spawner;
+use crate::web::{self, WebState};
 
 /// What `serve` prints when it accepts connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +47,14 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
     }
     let (closing, stopped) = (app.lifecycle.closing.clone(), app.lifecycle.killing.clone());
     tokio::spawn(stop_on_signal(closing.clone(), stopped.clone(), settings.drain));
-    let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned());
     tokio::select! {
-        result = served => result.context("the listener failed")?,
+        () = http::serve(listener, router, closing, settings.drain) => {}
         () = stopped.cancelled() => {}
     }
     app.stop().await
 }
 
-fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyhow::Result<axum::Router> {
+fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyhow::Result<http::Router> {
     let options = HttpOptions {
         allowed_hosts: settings.allowed_hosts.clone(),
         allowed_origins: settings.allowed_origins.clone(),
@@ -64,7 +64,17 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         ..HttpOptions::new(listen)
     };
     let identify = Arc::new(Bearer(app.auth.clone()));
-    Ok(http::router(Arc::new(app.tools.clone()), identify, options, app.lifecycle.closing.clone())?)
+    let pages = WebState {
+        gate: Gate::new(listen, settings.public_url.as_deref(), &settings.allowed_hosts, &settings.allowed_origins)?,
+        auth: Arc::new(app.auth.clone()),
+        pages: Arc::new(Catalogue(app.tools.clone())),
+        clock: app.store.clock().clone(),
+        listen,
+        public_url: settings.public_url.clone(),
+        sandbox: app.runner.sandbox(),
+    };
+    let mcp = http::router(Arc::new(app.tools.clone()), identify, options, app.lifecycle.closing.clone())?;
+    Ok(mcp.merge(web::router(pages)))
 }
 
 /// The first signal ends streams, refuses new calls and lets running ones go on for `drain`; a second one, or the end

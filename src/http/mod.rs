@@ -17,13 +17,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::routing::{any, get};
 use tokio_util::sync::CancellationToken;
 
 use crate::mcp::Server;
 use crate::tools::Domain;
 
+pub use axum::Router;
 pub use body::read as read_body;
 pub use gate::{Gate, GateError, is_preflight};
 pub use identify::{Identify, IdentifyError};

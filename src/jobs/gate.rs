@@ -139,7 +139,10 @@ impl Gate {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        while self.held {
+        if !self.held {
+            return;
+        }
+        loop {
             let next = {
                 let mut state = lock(&self.state);
                 let next = state.next();

@@ -10,18 +10,9 @@ macro_rules! embed {
     ($($path:literal),* $(,)?) => { [$(($path, include_str!(concat!("harness/", $path)))),*] };
 }
 
-/// Where the harness stands inside the sandbox.
-pub const MOUNT: &str = "/omniforge";
-
-/// The script, within the harness, that runs Python tools.
-pub const PYTHON: &str = "python/run.py";
-
 /// The script that writes the harness's bytecode: run once per interpreter, outside the sandbox, as
 /// `<python> -I -S DIR/python/compile.py`, before the directory is mounted. Without it every call compiles anew.
 pub const PYTHON_COMPILE: &str = "python/compile.py";
-
-/// The script, within the harness, that runs JavaScript and TypeScript tools.
-pub const NODE: &str = "node/run.cjs";
 
 /// Each file's path within the harness, and its text.
 const FILES: &[(&str, &str)] = &embed![

@@ -356,7 +356,7 @@ async fn exited(process: Option<&Process>) {
 }
 
 async fn receive(status: &AsyncFd<OwnedFd>) -> io::Result<(Option<Report>, Option<OwnedFd>)> {
-    status.async_io(tokio::io::Interest::READABLE, |status| read_report(status)).await
+    status.async_io(tokio::io::Interest::READABLE, read_report).await
 }
 
 /// One message; no report at the end.

@@ -79,7 +79,7 @@ impl Tools {
 
     async fn run(self, invocation: Invocation, events: mpsc::Sender<RunEvent>, cancel: CancellationToken) -> Done {
         let id = self.clock.new_run_id();
-        let mut row = self.first_row(id, &invocation);
+        let row = self.first_row(id, &invocation);
         if let Err(error) = self.store.start_run(row.clone()) {
             return Done { reply: Err(internal("a run could not be recorded", &error)), row };
         }
@@ -87,15 +87,16 @@ impl Tools {
         let (sender, receiver) = mpsc::channel(256);
         let forward = tokio::spawn(forward(receiver, events));
         let limits = self.limits_of(&invocation.definition);
-        let result = self.execute(&invocation, id, &limits, sender, &cancel, &mut row).await;
-        row.log = forward.await.unwrap_or_default();
-        row.ended_at = Some(self.clock.now());
+        let mut running = Running { invocation: &invocation, limits, row };
+        let result = self.execute(&mut running, sender, &cancel).await;
+        running.row.log = forward.await.unwrap_or_default();
+        running.row.ended_at = Some(self.clock.now());
         let reply = match result {
-            Ok(outcome) => self.conclude(&invocation, id, &limits, &outcome, &mut row),
-            Err(stopped) => stopped.conclude(&mut row),
+            Ok(outcome) => running.conclude(&outcome),
+            Err(stopped) => stopped.conclude(&mut running.row),
         };
-        self.store.finish_run(row.clone());
-        Done { reply, row }
+        self.store.finish_run(running.row.clone());
+        Done { reply, row: running.row }
     }
 
     fn first_row(&self, id: RunId, invocation: &Invocation) -> RunRow {
@@ -131,13 +132,11 @@ impl Tools {
 
     async fn execute(
         &self,
-        invocation: &Invocation,
-        id: RunId,
-        limits: &Limits,
+        running: &mut Running<'_>,
         events: mpsc::Sender<RunEvent>,
         cancel: &CancellationToken,
-        row: &mut RunRow,
     ) -> Result<Outcome, Stopped> {
+        let (invocation, id) = (running.invocation, running.row.id);
         let environment = match &invocation.definition.lock {
             None => None,
             Some(lock) => tokio::select! {
@@ -150,14 +149,14 @@ impl Tools {
             slot = self.gate.enter(&invocation.caller.principal.0, &invocation.name) => slot,
         };
         let _slot = slot.map_err(|busy| Stopped::Busy(busy.to_string()))?;
-        row.started_at = Some(self.clock.now());
+        running.row.started_at = Some(self.clock.now());
         let request = RunRequest {
             id,
             language: invocation.definition.language,
             style: invocation.definition.style,
             code: invocation.definition.code.as_str().into(),
             arguments: clone_raw(&invocation.arguments.raw),
-            limits: limits.clone(),
+            limits: running.limits.clone(),
             environment,
             context: context(invocation, id),
             secrets: Vec::new(),
@@ -166,17 +165,34 @@ impl Tools {
         outcome.map_err(|error| Stopped::Internal(internal("a run could not be started", &error)))
     }
 
-    fn conclude(
-        &self,
-        invocation: &Invocation,
-        run: RunId,
-        limits: &Limits,
-        outcome: &Outcome,
-        row: &mut RunRow,
-    ) -> Result<CallReply, CallError> {
+    /// The limits of a run of this definition, under the server's ceilings.
+    fn limits_of(&self, definition: &ToolDefinition) -> Limits {
+        let mut limits = self.options.limits.clone();
+        if let Some(seconds) = definition.timeout_seconds {
+            limits.wall = Duration::from_secs_f64(seconds).min(self.options.ceilings.wall);
+            limits.cpu = limits.cpu.max(limits.wall);
+        }
+        if let Some(megabytes) = definition.memory_mb {
+            limits.memory_bytes = (megabytes << 20).min(self.options.ceilings.memory_bytes);
+        }
+        limits
+    }
+}
+
+/// A run between its first row and its last.
+struct Running<'a> {
+    invocation: &'a Invocation,
+    limits: Limits,
+    row: RunRow,
+}
+
+impl Running<'_> {
+    /// Makes the answer and puts it on the row.
+    fn conclude(&mut self, outcome: &Outcome) -> Result<CallReply, CallError> {
+        let (invocation, row) = (self.invocation, &mut self.row);
         let output = invocation.checks.output.as_ref();
-        let finished = Finished { run, style: invocation.definition.style, outcome, limits, output };
-        let reply = finished.reply();
+        let style = invocation.definition.style;
+        let reply = Finished { run: row.id, style, outcome, limits: &self.limits, output }.reply();
         row.ending = Some(match outcome.ending {
             Ending::Ok if reply.is_error => Ending::Error,
             ref other => other.clone(),
@@ -194,19 +210,6 @@ impl Tools {
             }
             _ => Ok(reply),
         }
-    }
-
-    /// The limits of a run of this definition, under the server's ceilings.
-    fn limits_of(&self, definition: &ToolDefinition) -> Limits {
-        let mut limits = self.options.limits.clone();
-        if let Some(seconds) = definition.timeout_seconds {
-            limits.wall = Duration::from_secs_f64(seconds).min(self.options.ceilings.wall);
-            limits.cpu = limits.cpu.max(limits.wall);
-        }
-        if let Some(megabytes) = definition.memory_mb {
-            limits.memory_bytes = (megabytes << 20).min(self.options.ceilings.memory_bytes);
-        }
-        limits
     }
 }
 

@@ -7,6 +7,7 @@ mod catalog;
 mod domain;
 mod environment;
 mod invoke;
+mod overview;
 mod reply;
 mod schema;
 
@@ -32,6 +33,7 @@ use catalog::{Catalog, Entry};
 use invoke::Invocation;
 
 pub use domain::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
+pub use overview::ToolState;
 
 /// What the tools are made of; `app` wires it.
 #[derive(Clone)]
@@ -179,7 +181,7 @@ impl Domain for Tools {
             return Ok(CallReply::error("the server is shutting down; call again in a moment"));
         }
         match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
-            Some(builtin) => self.call_builtin(builtin, caller, request, events, cancel).await,
+            Some(builtin) => self.call_builtin(builtin, caller, request, (events, cancel)).await,
             None => self.call_saved(caller, request, events, &cancel).await,
         }
     }

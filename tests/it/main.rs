@@ -1,3 +1,10 @@
 //! One binary of tests that go through real files, processes and sockets.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails at once")]
+
+mod environments;
+mod mcp_wire;
+mod product;
+mod server;
 mod store_contract;
+mod web;

@@ -53,7 +53,12 @@ async fn javascript_and_bash_work_in_both_styles() {
     for (name, language, code, expected) in [
         ("esm", "javascript", "export default function main({ who }) { return `Hello, ${who}`; }", "Hello, Ada"),
         ("cjs", "javascript", "exports.main = async ({ who }) => `Hello, ${who}`;", "Hello, Ada"),
-        ("node_script", "javascript", "const a = JSON.parse(require('fs').readFileSync(0)); console.log(`Hello, ${a.who}`);", "Hello, Ada"),
+        (
+            "node_script",
+            "javascript",
+            "const a = JSON.parse(require('fs').readFileSync(0)); console.log(`Hello, ${a.who}`);",
+            "Hello, Ada",
+        ),
         ("shell", "bash", "echo \"Hello, $ARG_WHO\"", "Hello, Ada"),
         ("shell_stdin", "bash", "cat", "{\"who\":\"Ada\"}"),
     ] {
@@ -73,7 +78,10 @@ async fn wrong_saves_say_what_is_wrong_and_save_nothing() {
         (json!({"name": "x", "code": "def main(:\n"}), "line 1"),
         (json!({"name": "x", "code": "  "}), "empty"),
         (json!({"name": "x", "code": good, "input_schema": {"type": "array"}}), "\"type\": \"object\""),
-        (json!({"name": "x", "code": good, "input_schema": {"type": "object", "properties": {"a": {"type": "nope"}}}}), "/properties/a/type"),
+        (
+            json!({"name": "x", "code": good, "input_schema": {"type": "object", "properties": {"a": {"type": "nope"}}}}),
+            "/properties/a/type",
+        ),
         (json!({"name": "x", "code": good, "output_schema": {"pattern": "(?=a)"}}), "output_schema"),
         (json!({"name": "x", "code": good, "dependencies": ["--index-url http://x"]}), "dependencies"),
         (json!({"name": "x", "code": good, "dependencies": ["a @ https://x/y.whl"]}), "dependencies"),
@@ -145,7 +153,10 @@ async fn reach_waits_and_says_what_for() {
     server.create(json!({"name": "t", "code": code})).await;
     let change = json!({"name": "t", "code": "def main():\n    return 2\n", "network": ["example.com:443"], "timeout_seconds": 600});
     let (text, is_error) = server.call("omniforge_update_tool", change).await;
-    assert!(!is_error && text.contains("Needs approval") && text.contains("example.com:443") && text.contains("600"), "{text}");
+    assert!(
+        !is_error && text.contains("Needs approval") && text.contains("example.com:443") && text.contains("600"),
+        "{text}"
+    );
     assert_eq!(server.call("t", json!({})).await.0, "1", "the last version without reach serves meanwhile");
     let (text, _) = server.call("omniforge_get_tool", json!({"name": "t"})).await;
     assert!(text.contains("needs approval"), "{text}");
@@ -167,12 +178,16 @@ async fn limits_are_named_when_they_are_hit() {
 async fn a_test_run_shows_everything_and_saves_nothing() {
     let server = Server::start(&[]);
     let code = "def main(ctx, n: int):\n    ctx.warning('careful')\n    print('out')\n    return n + 1\n";
-    let answer =
-        server.rpc("tools/call", json!({"name": "omniforge_test_tool", "arguments": {"code": code, "arguments": {"n": 1}}})).await;
+    let answer = server
+        .rpc("tools/call", json!({"name": "omniforge_test_tool", "arguments": {"code": code, "arguments": {"n": 1}}}))
+        .await;
     let content = answer["result"]["content"].as_array().unwrap();
     assert_eq!(content[0]["text"], "2");
     let report = content[1]["text"].as_str().unwrap();
-    assert!(report.contains("careful") && report.contains("\"stdout\": \"out\\n\"") && report.contains("run_ms"), "{report}");
+    assert!(
+        report.contains("careful") && report.contains("\"stdout\": \"out\\n\"") && report.contains("run_ms"),
+        "{report}"
+    );
     assert!(server.saved_names().await.is_empty());
 }
 

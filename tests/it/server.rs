@@ -1,7 +1,7 @@
 //! A real server for tests: the built program on a fresh data directory, spoken to over HTTP.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -11,7 +11,6 @@ pub struct Server {
     process: Child,
     pub url: String,
     pub token: String,
-    pub data_dir: PathBuf,
     client: reqwest::Client,
     _own_dir: Option<tempfile::TempDir>,
 }
@@ -42,14 +41,7 @@ impl Server {
         let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
         // A second installation of the TLS provider is no error.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self {
-            process,
-            url: text("url"),
-            token: text("token"),
-            data_dir: data_dir.to_owned(),
-            client: reqwest::Client::new(),
-            _own_dir: None,
-        }
+        Self { process, url: text("url"), token: text("token"), client: reqwest::Client::new(), _own_dir: None }
     }
 
     /// One JSON-RPC request without a session; the response message.
@@ -100,17 +92,6 @@ impl Server {
         let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
         let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         names.filter(|name| !name.starts_with("omniforge_")).collect()
-    }
-
-    /// The process id.
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Ends the server without warning, as a crash would.
-    pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
     }
 }
 

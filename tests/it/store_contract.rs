@@ -100,6 +100,8 @@ fn definition(description: &str) -> ToolDefinition {
         language: Language::Python,
         style: Style::Function,
         code: "def main(z, a): return '\u{0}é😀'".to_owned(),
+        code_dependencies: Vec::new(),
+        inferred: omniforge::model::Inferred::default(),
         dependencies: vec!["httpx>=0.27".to_owned()],
         requires_python: None,
         input_schema: json!({"type": "object", "properties": {"z": {"type": "number"}, "a": {"maximum": 1.5}}}),

@@ -27,7 +27,8 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     super::write(directory.path()).unwrap();
     let python = resolved("python3", &["-c", "import sys; print(sys.executable)"]);
     let node = resolved("node", &["-p", "process.execPath"]);
-    let compiled = Command::new(&python).args(["-I", "-S"]).arg(directory.path().join(super::PYTHON_COMPILE)).status();
+    let compiled =
+        Command::new(&python).args(["-I", "-S"]).arg(directory.path().join("python/run.py"_COMPILE)).status();
     assert!(compiled.unwrap().success());
     Fixture { directory, python, node }
 });
@@ -93,9 +94,9 @@ impl Call {
         command.args(["-c", "exec 3<&0 0<\"$0\"; exec \"$@\""]).arg(arguments.path());
         if self.language == "python" {
             command.arg(&fixture.python).args(["-I", "-S", "-X", "utf8"]);
-            command.arg(fixture.directory.path().join(super::PYTHON));
+            command.arg(fixture.directory.path().join("python/run.py"));
         } else {
-            command.arg(&fixture.node).arg(fixture.directory.path().join(super::NODE));
+            command.arg(&fixture.node).arg(fixture.directory.path().join("node/run.cjs"));
         }
         command
             .env_clear()

@@ -48,7 +48,7 @@ impl Tools {
         if !deleted {
             return Err(Failed::Refused(format!("there is no tool `{name}` any more")));
         }
-        self.audit(&call.caller, "tool.delete", &name, json!({"latest_version": tool.latest_version}), None).await;
+        self.audit(&call.caller, "tool.delete", &name, (json!({"latest_version": tool.latest_version}), None)).await;
         Ok(CallReply::text(format!("Deleted `{name}` with its {} version(s). Its runs stay.", tool.latest_version)))
     }
 
@@ -56,7 +56,7 @@ impl Tools {
         let Switch { name, enabled } = parse(call.arguments)?;
         let id = self.owned(&call.caller, &name).await?.id;
         let tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
-        self.audit(&call.caller, "tool.set_enabled", &name, json!({"enabled": enabled}), None).await;
+        self.audit(&call.caller, "tool.set_enabled", &name, (json!({"enabled": enabled}), None)).await;
         let state = match (enabled, tool.serving_version) {
             (false, _) => "off: neither listed nor callable; nothing is lost",
             (true, Some(_)) => "on: listed and callable",

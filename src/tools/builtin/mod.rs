@@ -80,8 +80,7 @@ impl Tools {
         builtin: Builtin,
         caller: &Caller,
         request: CallRequest,
-        events: mpsc::Sender<RunEvent>,
-        cancel: CancellationToken,
+        (events, cancel): (mpsc::Sender<RunEvent>, CancellationToken),
     ) -> Result<CallReply, CallError> {
         let checks = self.builtins[&builtin].clone();
         let strict = self.options.strict_arguments;

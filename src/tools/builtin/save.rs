@@ -212,14 +212,9 @@ impl Tools {
         Ok(written?)
     }
 
-    pub(super) async fn audit(
-        &self,
-        caller: &Caller,
-        action: &str,
-        subject: &str,
-        detail: Value,
-        fingerprint: Option<&str>,
-    ) {
+    /// Records a change that was made.
+    pub(super) async fn audit(&self, caller: &Caller, action: &str, subject: &str, about: (Value, Option<&str>)) {
+        let (detail, fingerprint) = about;
         let entry = AuditEntry {
             principal: Some(caller.principal.clone()),
             token: caller.token_id.clone(),
@@ -244,7 +239,7 @@ impl Tools {
     ) -> Handled {
         let Saved { tool, version, verb } = saved;
         let detail = json!({"version": version.number, "note": version.note});
-        self.audit(caller, "tool.save", tool.name.as_str(), detail, Some(&version.fingerprint)).await;
+        self.audit(caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
         let others = self.store.folded_names(&caller.principal).await?;

@@ -52,7 +52,7 @@ fn excludes_strings(kind: &ValidationErrorKind, schema: &Value, schema_path: &st
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => schema
             .pointer(schema_path)
             .and_then(Value::as_array)
-            .is_some_and(|branches| branches.iter().all(|branch| names_no_string(branch))),
+            .is_some_and(|branches| branches.iter().all(names_no_string)),
         _ => false,
     }
 }
