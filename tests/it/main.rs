@@ -4,6 +4,7 @@
 
 mod environments;
 mod mcp_wire;
+mod probes;
 mod product;
 mod server;
 mod store_contract;

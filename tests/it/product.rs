@@ -165,7 +165,7 @@ async fn reach_waits_and_says_what_for() {
 #[tokio::test]
 async fn limits_are_named_when_they_are_hit() {
     let server = Server::start(&[]);
-    let memory = "def main():\n    return len(bytearray(300 << 20))\n";
+    let memory = "def main():\n    return len([b'x' * (10 << 20) for _ in range(300)])\n";
     server.create(json!({"name": "memory", "code": memory, "memory_mb": 64})).await;
     let (text, is_error) = server.call("memory", json!({})).await;
     assert!(is_error && (text.contains("[limit] memory") || text.contains("MemoryError")), "{text}");

@@ -6,6 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
+/// A value in the server's environment that no script may see.
+pub const CANARY: &str = "canary-in-the-servers-environment";
+
 /// A running server. Killed when dropped.
 pub struct Server {
     process: Child,
@@ -26,11 +29,16 @@ impl Server {
 
     /// A server on this data directory.
     pub fn start_on(data_dir: &Path, arguments: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_omniforge"))
+        Self::start_program(Command::new(env!("CARGO_BIN_EXE_omniforge")), data_dir, arguments)
+    }
+
+    /// A server from this command (which names program and user) on this data directory.
+    pub fn start_program(mut command: Command, data_dir: &Path, arguments: &[&str]) -> Self {
+        let mut process = command
             .args(["serve", "--listen", "127.0.0.1:0", "--ready-json", "--data-dir"])
             .arg(data_dir)
             .args(arguments)
-            .env("OMNIFORGE_TEST_CANARY", "canary-in-the-servers-environment")
+            .env("OMNIFORGE_TEST_CANARY", CANARY)
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
@@ -58,6 +66,7 @@ impl Server {
             .bearer_auth(&self.token)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
+            .header("MCP-Protocol-Version", "2025-11-25")
             .body(body)
             .send()
             .await

@@ -27,8 +27,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     super::write(directory.path()).unwrap();
     let python = resolved("python3", &["-c", "import sys; print(sys.executable)"]);
     let node = resolved("node", &["-p", "process.execPath"]);
-    let compiled =
-        Command::new(&python).args(["-I", "-S"]).arg(directory.path().join("python/run.py"_COMPILE)).status();
+    let compiled = Command::new(&python).args(["-I", "-S"]).arg(directory.path().join(super::PYTHON_COMPILE)).status();
     assert!(compiled.unwrap().success());
     Fixture { directory, python, node }
 });
