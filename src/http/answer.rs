@@ -42,12 +42,27 @@ type Pending = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub(super) async fn answer(work: impl Future<Output = mcp::Response> + Send + 'static, manner: Manner) -> Response {
     let id = manner.id;
     let work = async move { speak_json(work.await, &id).await };
+    let work = async move { one_line(work.await) };
     let mut pending: Pending = if manner.outlives_client { Box::pin(detached(work)) } else { Box::pin(work) };
     let Some(silence) = manner.silence else { return pending.await };
     match tokio::time::timeout(silence, &mut pending).await {
         Ok(response) => response,
         Err(_) => opened(pending),
     }
+}
+
+/// Escapes what some clients take for the end of a line: an event's data is one line. In JSON these characters stand in
+/// strings alone, and the protocol layer hands each message on in one piece.
+fn one_line(response: Response) -> Response {
+    response.map(|body| {
+        Body::new(body.map_frame(|frame| frame.map_data(|data| escape_line_ends(&data).map_or(data, Bytes::from))))
+    })
+}
+
+/// U+0085, U+2028 and U+2029 written as escapes; `None` where there are none.
+fn escape_line_ends(data: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(data).ok().filter(|text| text.contains(['\u{85}', '\u{2028}', '\u{2029}']))?;
+    Some(text.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029"))
 }
 
 /// A response of the protocol layer that needs no care.

@@ -96,7 +96,10 @@ impl ProcessTable {
 }
 
 fn all_processes(proc: &OwnedFd) -> Vec<i32> {
-    let Ok(directory) = rustix::fs::Dir::read_from(proc) else { return Vec::new() };
+    // A mount that is attached nowhere is only a path: its directory has to be opened to be read.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(proc.as_fd(), ".", flags, Mode::empty());
+    let Ok(directory) = opened.and_then(rustix::fs::Dir::new) else { return Vec::new() };
     let number = |name: &CStr| name.to_str().ok()?.parse::<i32>().ok();
     directory.filter_map(|entry| number(entry.ok()?.file_name())).filter(|process| *process != 1).collect()
 }

@@ -144,9 +144,9 @@ fn many_threads_open_the_same_old_database() {
 
 /// Not a test of its own: what the processes of the next one do.
 #[tokio::test]
-#[ignore = "started by many_processes_open_a_fresh_directory"]
 async fn opens_as_a_child() {
-    let dir = std::env::var_os(DIRECTORY_OF_CHILD).unwrap();
+    // Started without the variable, as any test, it has nothing to do.
+    let Some(dir) = std::env::var_os(DIRECTORY_OF_CHILD) else { return };
     let store = Store::open(Path::new(&dir), Clock::system()).await.unwrap();
     store.append_audit(&omniforge::store::AuditEntry::default()).await.unwrap();
     store.close().await.unwrap();
@@ -158,7 +158,7 @@ async fn many_processes_open_a_fresh_directory() {
     let children: Vec<_> = (0..5)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "--ignored", "store_contract::opening::opens_as_a_child"])
+                .args(["--exact", "store_contract::opening::opens_as_a_child"])
                 .env(DIRECTORY_OF_CHILD, dir.path())
                 .stdout(std::process::Stdio::piped())
                 .stderr(std::process::Stdio::piped())
