@@ -72,7 +72,7 @@ pub(super) fn adopt(response: mcp::Response) -> Response {
         let status = response.status();
         return problem(status, "the protocol layer refused the request");
     }
-    response.map(Body::new)
+    one_line(response.map(Body::new))
 }
 
 /// Runs the work to its end, whoever still listens.
