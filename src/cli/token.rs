@@ -152,12 +152,13 @@ async fn revoke(revoke: Revoke) -> anyhow::Result<()> {
 /// Parses `90s`, `15m`, `12h`, `30d`.
 fn duration(text: &str) -> anyhow::Result<Duration> {
     let wrong = || anyhow!("`--expires {text}` is no time; write a number and s, m, h or d, such as 30d");
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let number = text.strip_suffix(unit).unwrap_or_default();
     let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
