@@ -74,7 +74,7 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         sandbox: app.runner.sandbox(),
     };
     let mcp = http::router(Arc::new(app.tools.clone()), identify, options, app.lifecycle.closing.clone())?;
-    Ok(mcp.merge(web::router(pages)))
+    Ok(web::error_pages(pages.clone(), mcp.merge(web::router(pages))))
 }
 
 /// The first signal ends streams, refuses new calls and lets running ones go on for `drain`; a second one, or the end

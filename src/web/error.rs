@@ -83,7 +83,7 @@ fn logged(failure: &WebError) -> String {
 
 /// Middleware: turns the problem documents of every door into pages where a browser asked.
 pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
-    let for_browser = wants_page(request.headers());
+    let for_browser = wants_page(request.headers()) && !is_for_programs(request.uri().path());
     let is_head = request.method() == Method::HEAD;
     let path = request.uri().path().to_owned();
     let response = next.run(request).await;
@@ -104,6 +104,13 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
         }
     }
     shown
+}
+
+/// The doors that always answer in their own words, whoever asks.
+fn is_for_programs(path: &str) -> bool {
+    ["/mcp", "/.well-known"]
+        .iter()
+        .any(|door| path.strip_prefix(door).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 /// A problem document, or the router's own bare answer.

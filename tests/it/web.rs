@@ -365,6 +365,10 @@ async fn errors_are_pages_for_browsers_and_documents_for_programs() {
     assert_eq!(page.status(), StatusCode::NOT_FOUND);
     assert!(header(&page, CONTENT_TYPE).starts_with("text/html"));
     assert!(page.text().await.unwrap().contains("There is nothing here."));
+    for path in ["/.well-known/nothing", "/mcp"] {
+        let answer = site.get(path).send().await.unwrap();
+        assert_eq!(header(&answer, CONTENT_TYPE), "application/problem+json", "{path}");
+    }
     let document = site.client.get(site.url("/nowhere")).send().await.unwrap();
     assert_eq!(header(&document, CONTENT_TYPE), "application/problem+json");
 
