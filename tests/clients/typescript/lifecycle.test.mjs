@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 
-import { builtins, Connection, eventually, modes, startServer } from './harness.mjs';
+import { builtins, Connection, eventually, modes, startServer, within } from './harness.mjs';
 
 const hello = "def main(name: str, times: int = 1) -> str:\n    return ', '.join(['Hello'] * times) + f' {name}'\n";
 const goodbye = hello.replace('Hello', 'Goodbye');
@@ -99,16 +99,17 @@ for (const { mode, era, version } of modes) {
             await connection.call('omniforge_create_tool', { name: tool, code });
             await connection.changedUntil((list) => named(list, tool), 'the tool is listed');
             const abort = new AbortController();
-            const running = new Promise((done) => {
-                const call = connection.call(tool, {}, { signal: abort.signal, onprogress: () => done(call) });
-                call.catch(() => {});
-            });
+            const progressed = Promise.withResolvers();
+            const options = { signal: abort.signal, onprogress: () => progressed.resolve() };
+            // Handled from the start: a rejection that nobody waits for yet would fail the test by itself.
+            const ended = connection.call(tool, {}, options).then(() => 'answered', () => 'rejected');
+            await within(5000, progressed.promise, 'the run says that it goes on');
             await eventually(async () => {
                 const { structuredContent } = await connection.call('omniforge_list_runs', { tool });
                 return structuredContent.runs[0]?.status === 'running';
             }, 'the run is alive');
-            void running;
             abort.abort('enough');
+            assert.equal(await within(5000, ended, 'the call ends'), 'rejected');
             await eventually(async () => {
                 const { structuredContent } = await connection.call('omniforge_list_runs', { tool });
                 return structuredContent.runs[0].status === 'cancelled';
