@@ -137,6 +137,11 @@ impl Tools {
         cancel: &CancellationToken,
     ) -> Result<Outcome, Stopped> {
         let (invocation, id) = (running.invocation, running.row.id);
+        // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
+        let waits = self.policy.waits_for(&invocation.definition);
+        if !waits.is_empty() {
+            return Err(Stopped::Unapproved(format!("this can't run before it is approved: {}", waits.join("; "))));
+        }
         let environment = match &invocation.definition.lock {
             None => None,
             Some(lock) => tokio::select! {
@@ -215,6 +220,7 @@ impl Running<'_> {
 
 /// Why a run ended before its process started.
 enum Stopped {
+    Unapproved(String),
     Cancelled,
     Busy(String),
     Install(String),
@@ -225,7 +231,7 @@ impl Stopped {
     fn conclude(self, row: &mut RunRow) -> Result<CallReply, CallError> {
         let reply = match self {
             Self::Cancelled => Err(CallError::Cancelled),
-            Self::Busy(text) => Ok(CallReply::error(text)),
+            Self::Unapproved(text) | Self::Busy(text) => Ok(CallReply::error(text)),
             Self::Install(text) => Ok(CallReply::error(format!("(no output)\n[install] {text}"))),
             Self::Internal(error) => Err(error),
         };

@@ -211,3 +211,37 @@ async fn long_numbers_reach_a_script_as_they_were_sent() {
     let answer = server.rpc_raw(body).await;
     assert_eq!(answer["result"]["content"][0]["text"], format!("{{\"n\":{number}}}"));
 }
+
+#[tokio::test]
+async fn what_waits_for_approval_runs_through_no_door() {
+    let server = Server::start(&[]);
+    let code = "def main():\n    return 'RAN'\n";
+    server.create(json!({"name": "t", "code": code, "timeout_seconds": 600})).await;
+    for (door, arguments) in [
+        ("omniforge_test_tool", json!({"name": "t"})),
+        ("omniforge_test_tool", json!({"name": "t", "version": 1})),
+        ("omniforge_test_tool", json!({"code": code, "timeout_seconds": 600})),
+        ("omniforge_call_tool", json!({"name": "t"})),
+    ] {
+        let (text, is_error) = server.call(door, arguments.clone()).await;
+        assert!(is_error && !text.contains("RAN"), "{door} {arguments}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stricter_policy_holds_for_what_was_saved_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    server.create(json!({"name": "t", "code": "def main():\n    return 'RAN'\n"})).await;
+    assert_eq!(server.call("t", json!({})).await.0, "RAN");
+    drop(server);
+    for stricter in [["--approval", "always"], ["--sandbox", "none"]] {
+        let server = Server::start_on(dir.path(), &stricter);
+        for (door, arguments) in [("t", json!({})), ("omniforge_test_tool", json!({"name": "t"}))] {
+            let (text, is_error) = server.call(door, arguments).await;
+            assert!(is_error && text.contains("approved") && !text.contains("RAN"), "{stricter:?} {door}: {text}");
+        }
+        let (text, _) = server.call("omniforge_get_tool", json!({"name": "t"})).await;
+        assert!(text.contains("needs approval"), "{stricter:?}: {text}");
+    }
+}

@@ -44,7 +44,7 @@ impl Tools {
             map.insert("name".into(), json!(tool.name));
             map.insert("version".into(), json!(version.number));
             map.insert("versions".into(), state(&tool));
-            map.insert("status".into(), json!(self.status(&tool, &version)));
+            map.insert("status".into(), json!(self.status(&version)));
             map.insert("enabled".into(), json!(tool.enabled));
             map.insert("fingerprint".into(), json!(version.fingerprint));
             map.insert("saved_at".into(), json!(moment(version.created_at)));
@@ -53,9 +53,9 @@ impl Tools {
     }
 
     /// `ready`, `installing`, `failed: …` or `needs approval: …`.
-    pub(super) fn status(&self, tool: &Tool, version: &ToolVersion) -> String {
+    pub(super) fn status(&self, version: &ToolVersion) -> String {
         let waits = self.policy.waits_for(&version.definition);
-        if tool.serving_version != Some(version.number) && !waits.is_empty() {
+        if !waits.is_empty() {
             return format!("needs approval: {}", waits.join("; "));
         }
         match &version.definition.lock {
