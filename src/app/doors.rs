@@ -7,8 +7,8 @@ use crate::auth::{Auth, AuthError};
 use crate::http::{Identify, IdentifyError, Ready};
 use crate::model::Caller;
 use crate::store::Store;
-use crate::tools::{ToolState, Tools};
-use crate::web::{Pages, PagesError, ToolListing, ToolStatus, ToolSummary};
+use crate::tools::Tools;
+use crate::web::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// Tells who calls from the `Authorization` header.
 pub struct Bearer(pub Auth);
@@ -53,12 +53,7 @@ impl Pages for Catalogue {
                 title: found.latest.title,
                 description: found.latest.description,
                 language: found.latest.language,
-                status: match state {
-                    ToolState::Off => ToolStatus::Off,
-                    ToolState::NeedsApproval => ToolStatus::NeedsApproval,
-                    ToolState::Failed => ToolStatus::Failed,
-                    ToolState::Ready => ToolStatus::Ready,
-                },
+                status: state,
                 serving_version: found.tool.serving_version,
                 latest_version: found.tool.latest_version,
                 updated_at: found.tool.updated_at,

@@ -4,6 +4,7 @@ mod doors;
 mod serve;
 mod upkeep;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::{AuthMode, Settings};
 use crate::jobs::{Gate, GateOptions, LiveRuns};
 use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
+use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
@@ -40,7 +42,7 @@ pub struct App {
     live: LiveRuns,
     lock: InstanceLock,
     instance: String,
-    data_dir: std::path::PathBuf,
+    data_dir: PathBuf,
 }
 
 impl App {
@@ -112,11 +114,6 @@ impl App {
         drop(lock);
         InstanceLock::remove(&data_dir, &instance).context("cannot remove this process's directory")
     }
-
-    /// How many calls run now.
-    pub fn running(&self) -> usize {
-        self.live.count()
-    }
 }
 
 async fn runner(
@@ -124,15 +121,7 @@ async fn runner(
     lock: &InstanceLock,
     spawner: Spawner,
 ) -> anyhow::Result<(Runner, Option<Environments>)> {
-    let options = RunnerOptions {
-        sandbox: settings.sandbox,
-        runtime_dir: lock.dir.clone(),
-        search_path: settings.search_path.clone(),
-        python: settings.python.clone(),
-        node: settings.node.clone(),
-        bash: settings.bash.clone(),
-    };
-    let runner = Runner::start(options, spawner).await?;
+    let runner = Runner::start(runner_options(settings, settings.sandbox, &lock.dir), spawner).await?;
     let options = EnvironmentOptions {
         root: settings.data_dir.join("environments"),
         variables: settings.package_variables.clone(),
@@ -149,4 +138,16 @@ async fn runner(
     };
     let environments = Environments::new(options, &runner)?;
     Ok((runner, environments.available().then_some(environments)))
+}
+
+/// How a runner is made under these settings, at this level, in this directory.
+pub fn runner_options(settings: &Settings, sandbox: SandboxLevel, runtime_dir: &Path) -> RunnerOptions {
+    RunnerOptions {
+        sandbox,
+        runtime_dir: runtime_dir.to_owned(),
+        search_path: settings.search_path.clone(),
+        python: settings.python.clone(),
+        node: settings.node.clone(),
+        bash: settings.bash.clone(),
+    }
 }

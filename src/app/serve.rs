@@ -12,7 +12,7 @@ use super::App;
 use super::doors::{Bearer, Catalogue, StoreReady};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
-use crate::http::{self, Gate, HttpOptions};
+use crate::http::{self, HttpOptions};
 use crate::model::{SandboxLevel, Scope, Scopes};
 use crate::runner::Spawner;
 use crate::web::{self, WebState};
@@ -65,7 +65,7 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
     };
     let identify = Arc::new(Bearer(app.auth.clone()));
     let pages = WebState {
-        gate: Gate::new(listen, settings.public_url.as_deref(), &settings.allowed_hosts, &settings.allowed_origins)?,
+        gate: options.gate()?,
         auth: Arc::new(app.auth.clone()),
         pages: Arc::new(Catalogue(app.tools.clone())),
         clock: app.store.clock().clone(),

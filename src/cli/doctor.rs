@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{plain, runtime};
+use crate::app::runner_options;
 use crate::config::{Options, Settings};
 use crate::model::SandboxLevel;
-use crate::runner::{Runner, RunnerError, RunnerOptions, Spawner};
+use crate::runner::{Runner, RunnerError, Spawner};
 
 /// The command's options.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,7 @@ pub fn run(doctor: Doctor) -> anyhow::Result<()> {
         let (mut findings, mut chosen_works) = (Vec::new(), settings.sandbox == SandboxLevel::None);
         for (level, spawner) in spawners {
             let scratch = tempfile_dir()?;
-            let proof = prove(&settings, level, scratch.path(), spawner).await;
+            let proof = Runner::start(runner_options(&settings, level, scratch.path()), spawner).await;
             chosen_works |= level == settings.sandbox && proof.is_ok();
             findings.push(finding(level, &proof));
         }
@@ -72,23 +73,6 @@ impl Drop for Scratch {
         // A scratch directory that stays behind in /tmp harms nobody.
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-async fn prove(
-    settings: &Settings,
-    sandbox: SandboxLevel,
-    dir: &Path,
-    spawner: Spawner,
-) -> Result<Runner, RunnerError> {
-    let options = RunnerOptions {
-        sandbox,
-        runtime_dir: dir.to_owned(),
-        search_path: settings.search_path.clone(),
-        python: settings.python.clone(),
-        node: settings.node.clone(),
-        bash: settings.bash.clone(),
-    };
-    Runner::start(options, spawner).await
 }
 
 fn finding(level: SandboxLevel, proof: &Result<Runner, RunnerError>) -> Value {

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 use crate::app::{self, ServeOutput};
 use crate::config::{Options, Settings};
+use crate::model::Scopes;
 use crate::runner::Spawner;
 use crate::telemetry;
 
@@ -95,6 +96,12 @@ where
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+/// The scopes that `--scope` names.
+fn scopes(text: &str) -> anyhow::Result<Scopes> {
+    Scopes::parse(text)
+        .map_err(|word| anyhow::anyhow!("`--scope {text}`: `{word}` is no scope; use call, author, approve, admin"))
 }
 
 /// A text without control sequences, so that no tool's words can drive the terminal.

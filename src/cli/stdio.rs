@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
-
 use crate::app::App;
 use crate::config::{Options, Settings};
-use crate::model::Scopes;
 use crate::runner::Spawner;
 
 /// The command's options.
@@ -24,8 +21,7 @@ pub struct Stdio {
 /// # Errors
 /// What failed and what to do about it.
 pub async fn run(settings: Settings, spawner: Spawner, scope: String) -> anyhow::Result<()> {
-    let scopes = Scopes::parse(&scope)
-        .map_err(|word| anyhow!("`--scope {scope}`: `{word}` is no scope; use call, author, approve, admin"))?;
+    let scopes = super::scopes(&scope)?;
     let app = App::start(&settings, spawner).await?;
     let caller = app.auth.local_caller(scopes);
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());

@@ -10,7 +10,6 @@ use crate::auth::{Auth, Lifetime, TokenRequest};
 use crate::clock::Clock;
 use crate::config::{Options, Settings};
 use crate::lifecycle::private_dir;
-use crate::model::Scopes;
 use crate::store::Store;
 
 /// What to do with tokens.
@@ -91,9 +90,7 @@ async fn open(place: &Place) -> anyhow::Result<(Store, Auth)> {
 }
 
 async fn create(create: Create) -> anyhow::Result<()> {
-    let scopes = Scopes::parse(&create.scope).map_err(|word| {
-        anyhow!("`--scope {}`: `{word}` is no scope; use call, author, approve, admin", create.scope)
-    })?;
+    let scopes = super::scopes(&create.scope)?;
     let lifetime = create.expires.as_deref().map(duration).transpose()?;
     let (store, auth) = open(&create.place).await?;
     let request = TokenRequest {

@@ -69,6 +69,14 @@ impl HttpOptions {
             ready: None,
         }
     }
+
+    /// The gate that these settings make, for every door of the server.
+    ///
+    /// # Errors
+    /// [`GateError`] when a setting makes no sense.
+    pub fn gate(&self) -> Result<Gate, GateError> {
+        Gate::new(self.listen, self.public_url.as_deref(), &self.allowed_hosts, &self.allowed_origins)
+    }
 }
 
 /// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
@@ -85,8 +93,7 @@ pub fn router(
     options: HttpOptions,
     shutdown: CancellationToken,
 ) -> Result<Router, GateError> {
-    let gate =
-        Gate::new(options.listen, options.public_url.as_deref(), &options.allowed_hosts, &options.allowed_origins)?;
+    let gate = options.gate()?;
     let stop = CancellationToken::new();
     let (closing, drain, last) = (shutdown.clone(), options.drain, stop.clone());
     tokio::spawn(async move {

@@ -45,11 +45,6 @@ impl LiveRuns {
         self.lock().values().for_each(|run| run.cancel.cancel());
     }
 
-    /// How many runs are alive.
-    pub fn count(&self) -> usize {
-        self.lock().len()
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }

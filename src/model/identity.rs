@@ -84,6 +84,18 @@ pub struct Caller {
     pub scopes: Scopes,
 }
 
+impl Caller {
+    /// Whose tools and runs this caller sees; `None`: everybody's.
+    pub fn sees_only(&self) -> Option<&PrincipalId> {
+        (!self.scopes.has(Scope::Admin)).then_some(&self.principal)
+    }
+
+    /// Whether this caller sees what belongs to that principal.
+    pub fn sees(&self, owner: &PrincipalId) -> bool {
+        self.sees_only().is_none_or(|only| only == owner)
+    }
+}
+
 /// What a client says of itself (unverified).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientFacts {

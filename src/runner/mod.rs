@@ -154,8 +154,19 @@ impl Runner {
         events: &mpsc::Sender<RunEvent>,
         cancel: &CancellationToken,
     ) -> Result<Finished, RunnerError> {
-        let inner = &self.inner;
         let runtime = self.runtime(request.language).ok_or(RunnerError::NoRuntime { language: request.language })?;
+        self.finish_with(runtime, (request, inspect), events, cancel).await
+    }
+
+    /// The same with a runtime that need not be one of those that were found.
+    async fn finish_with(
+        &self,
+        runtime: &Runtime,
+        (request, inspect): (&RunRequest, bool),
+        events: &mpsc::Sender<RunEvent>,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, RunnerError> {
+        let inner = &self.inner;
         let (launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
         let finished = process::execute(&inner.spawner, launch, events, cancel).await;
         if let Some(directory) = layout.directory {

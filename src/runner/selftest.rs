@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::interpreters::Runtime;
-use super::{RunRequest, Runner, RunnerError, launch, outcome, process};
+use super::{RunRequest, Runner, RunnerError, outcome};
 use crate::model::{Ending, Language, Limits, RunId, SandboxLevel, Style};
 
 /// What the script prints when it could do nothing that it must not.
@@ -55,13 +55,9 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
         secrets: Vec::new(),
     };
     let shell = runner.runtime(Language::Bash).cloned().unwrap_or_else(plain_shell);
-    let (launch, layout) = launch::prepare(level, &inner.runtime_dir, &shell, &request, false)?;
     let (events, _nobody) = mpsc::channel(1);
-    let finished = process::execute(&inner.spawner, launch, &events, &CancellationToken::new()).await;
-    if let Some(directory) = layout.directory {
-        directory.remove().await;
-    }
-    let outcome = outcome::of(finished?, Style::Script, level);
+    let finished = runner.finish_with(&shell, (&request, false), &events, &CancellationToken::new()).await?;
+    let outcome = outcome::of(finished, Style::Script, level);
     tokio::fs::remove_file(&hidden).await.map_err(&failed)?;
     if outcome.ending == Ending::Ok && outcome.stdout.text.trim() == HOLDS {
         return Ok(());

@@ -6,7 +6,9 @@ use jsonschema::Validator;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::domain::CallError;
 use super::schema;
+use crate::model::CallReply;
 
 /// Above this many bytes validation runs off the async threads.
 const INLINE_BYTES: usize = 64 << 10;
@@ -42,6 +44,19 @@ pub enum ArgumentsError {
     /// An object that the schema refuses: the caller can mend it.
     #[error("Arguments do not match inputSchema:{0}")]
     Mismatch(String),
+}
+
+impl ArgumentsError {
+    /// What the caller is answered: a malformed request is an error, the rest the tool's own.
+    ///
+    /// # Errors
+    /// [`CallError::InvalidParams`] for a malformed request.
+    pub fn answer(self) -> Result<CallReply, CallError> {
+        match self {
+            Self::NotObject(_) => Err(CallError::InvalidParams(self.to_string())),
+            Self::Mismatch(_) => Ok(CallReply::error(self.to_string())),
+        }
+    }
 }
 
 /// Checks the arguments of a call. `slots` bounds how many large validations run at once.

@@ -161,11 +161,12 @@ impl Catalog {
 /// [`SchemaError`].
 pub async fn compile(input: Value, output: Option<Value>) -> Result<Arc<Checks>, SchemaError> {
     let task = tokio::task::spawn_blocking(move || {
-        let output = output.map(|schema| schema::compile("output_schema", &schema)).transpose()?;
         let compiled = schema::compile("input_schema", &input)?;
+        let output = output.map(|schema| schema::compile("output_schema", &schema)).transpose()?;
         Ok(Arc::new(Checks { input_schema: input, input: compiled, output }))
     });
-    task.await.unwrap_or_else(|_| {
+    task.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "Compiling a schema failed");
         let problem = "compiling it failed".to_owned();
         Err(SchemaError::At { which: "input_schema", pointer: String::new(), problem })
     })

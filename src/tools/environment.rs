@@ -40,10 +40,17 @@ impl Tools {
         });
     }
 
+    /// How far it is; where nothing can install it, it has failed.
+    pub(super) fn environment_state(&self, lock: &EnvironmentLock) -> EnvironmentState {
+        match &self.environments {
+            Some(environments) => environments.state(lock),
+            None => EnvironmentState::Failed(NO_INSTALLER.to_owned()),
+        }
+    }
+
     /// `ready`, `installing` or `failed: …`.
     pub(super) fn environment_status(&self, lock: &EnvironmentLock) -> String {
-        let Some(environments) = &self.environments else { return format!("failed: {NO_INSTALLER}") };
-        match environments.state(lock) {
+        match self.environment_state(lock) {
             EnvironmentState::Ready => "ready".to_owned(),
             EnvironmentState::Building | EnvironmentState::Missing => "installing".to_owned(),
             EnvironmentState::Failed(text) => format!("failed: {text}"),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -160,7 +159,7 @@ impl Tools {
             language: invocation.definition.language,
             style: invocation.definition.style,
             code: invocation.definition.code.as_str().into(),
-            arguments: clone_raw(&invocation.arguments.raw),
+            arguments: invocation.arguments.raw.clone(),
             limits: running.limits.clone(),
             environment,
             context: context(invocation, id),
@@ -281,8 +280,4 @@ pub fn result_json(reply: &CallReply) -> String {
         result["structuredContent"] = structured.clone();
     }
     result.to_string()
-}
-
-fn clone_raw(raw: &RawValue) -> Box<RawValue> {
-    raw.to_owned()
 }

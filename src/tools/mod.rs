@@ -27,7 +27,7 @@ use crate::runner::{Environments, Runner};
 use crate::store::Store;
 use crate::trust::Policy;
 
-use arguments::{ArgumentsError, Checks};
+use arguments::Checks;
 use builtin::Builtin;
 use catalog::{Catalog, Entry};
 use invoke::Invocation;
@@ -136,8 +136,7 @@ impl Tools {
         let arguments = arguments::check(checks.clone(), request.arguments, strict, &self.validations).await;
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(error @ ArgumentsError::NotObject(_)) => return Err(CallError::InvalidParams(error.to_string())),
-            Err(error @ ArgumentsError::Mismatch(_)) => return Ok(CallReply::error(error.to_string())),
+            Err(error) => return error.answer(),
         };
         let invocation = Invocation {
             caller: caller.clone(),

@@ -1,7 +1,8 @@
 //! The catalogue as a person looks at it: every tool with its state.
 
 use super::Tools;
-use crate::model::{Caller, Scope};
+use crate::model::Caller;
+use crate::runner::EnvironmentState;
 use crate::store::{FoundTool, StoreError, ToolSearch};
 
 /// What a reader should know first about a tool.
@@ -28,7 +29,7 @@ impl Tools {
         limit: usize,
     ) -> Result<(Vec<(FoundTool, ToolState)>, u64), StoreError> {
         let search = ToolSearch {
-            owner: (!caller.scopes.has(Scope::Admin)).then(|| caller.principal.clone()),
+            owner: caller.sees_only().cloned(),
             include_disabled: true,
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             ..ToolSearch::default()
@@ -52,7 +53,7 @@ impl Tools {
         }
         let version = self.store.get_version(&tool.id, tool.latest_version).await?;
         let lock = version.and_then(|version| version.definition.lock);
-        let failed = lock.is_some_and(|lock| self.environment_status(&lock).starts_with("failed"));
+        let failed = lock.is_some_and(|lock| matches!(self.environment_state(&lock), EnvironmentState::Failed(_)));
         Ok(if failed { ToolState::Failed } else { ToolState::Ready })
     }
 }

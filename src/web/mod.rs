@@ -29,7 +29,7 @@ use crate::model::{Caller, SandboxLevel};
 use error::WebError;
 use site::Site;
 
-pub use pages::{Pages, PagesError, ToolListing, ToolStatus, ToolSummary};
+pub use pages::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// No form of this pages is longer.
 const FORM_LIMIT: usize = 16 << 10;

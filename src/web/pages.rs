@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use crate::model::{Caller, Language, Timestamp, VersionNumber};
+use crate::tools::ToolState;
 
 /// What the pages need of the product.
 #[async_trait]
@@ -40,24 +41,11 @@ pub struct ToolSummary {
     /// What it is written in.
     pub language: Language,
     /// Whether it can be called.
-    pub status: ToolStatus,
+    pub status: ToolState,
     /// The version that calls run; `None` while none may serve.
     pub serving_version: Option<VersionNumber>,
     /// The newest version.
     pub latest_version: VersionNumber,
     /// When the serving version or the switch changed last.
     pub updated_at: Timestamp,
-}
-
-/// What a reader of the list should know first about a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolStatus {
-    /// It is listed and can be called.
-    Ready,
-    /// Its newest version waits for a person.
-    NeedsApproval,
-    /// Its environment can't be built.
-    Failed,
-    /// It is switched off.
-    Off,
 }

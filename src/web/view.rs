@@ -5,9 +5,10 @@ use http::{HeaderMap, StatusCode};
 use time::{Duration, OffsetDateTime};
 
 use super::assets::{ICON, STYLE};
-use super::pages::{ToolListing, ToolStatus, ToolSummary};
+use super::pages::{ToolListing, ToolSummary};
 use super::site::Site;
 use crate::model::{Language, SandboxLevel, Timestamp};
+use crate::tools::ToolState;
 
 /// What stands where the reader's own token belongs.
 const TOKEN: &str = "YOUR_TOKEN";
@@ -177,12 +178,12 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(status: ToolStatus) -> Self {
+    fn of(status: ToolState) -> Self {
         let (icon, colour, words) = match status {
-            ToolStatus::Ready => ("s-ready", "ok", "Enabled"),
-            ToolStatus::NeedsApproval => ("s-approval", "warn", "Needs approval"),
-            ToolStatus::Failed => ("s-failed", "bad", "Failed"),
-            ToolStatus::Off => ("s-off", "", "Off"),
+            ToolState::Ready => ("s-ready", "ok", "Enabled"),
+            ToolState::NeedsApproval => ("s-approval", "warn", "Needs approval"),
+            ToolState::Failed => ("s-failed", "bad", "Failed"),
+            ToolState::Off => ("s-off", "", "Off"),
         };
         Self { icon, colour, words }
     }

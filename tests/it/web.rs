@@ -13,7 +13,8 @@ use omniforge::clock::Clock;
 use omniforge::http::{Gate, problem};
 use omniforge::model::{Caller, Language, SandboxLevel, Timestamp};
 use omniforge::store::Store;
-use omniforge::web::{self, Pages, PagesError, ToolListing, ToolStatus, ToolSummary, WebState};
+use omniforge::tools::ToolState;
+use omniforge::web::{self, Pages, PagesError, ToolListing, ToolSummary, WebState};
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,7 +34,7 @@ impl Pages for Catalogue {
     }
 }
 
-fn tool(name: &str, status: ToolStatus) -> ToolSummary {
+fn tool(name: &str, status: ToolState) -> ToolSummary {
     ToolSummary {
         name: name.to_owned(),
         title: None,
@@ -142,7 +143,7 @@ fn field(page: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn a_link_signs_in_once() {
-    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
     let code = site.auth.new_sign_in_link().await.unwrap();
 
     for _ in 0..2 {
@@ -181,7 +182,7 @@ async fn a_link_signs_in_once() {
 
 #[tokio::test]
 async fn old_links_and_idle_sessions_end() {
-    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
     let cookie = site.sign_in().await;
     let code = site.auth.new_sign_in_link().await.unwrap();
     let first = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap() };
@@ -255,7 +256,7 @@ async fn links_from_other_sites_open_the_sign_in_page() {
 
 #[tokio::test]
 async fn signing_out_needs_the_pages_own_token() {
-    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
     let cookie = site.sign_in().await;
     let page = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap() };
     let csrf = field(&page().await, "csrf");
@@ -277,11 +278,11 @@ async fn signing_out_needs_the_pages_own_token() {
 
 #[tokio::test]
 async fn pages_are_confined_and_hostile_texts_stay_texts() {
-    let mut hostile = tool("evil", ToolStatus::NeedsApproval);
+    let mut hostile = tool("evil", ToolState::NeedsApproval);
     hostile.title = Some("<script>alert(1)</script>".to_owned());
     hostile.description = "\"><img src=x onerror=alert(2)>'{{ 7*7 }}<!-- &amp; ".to_owned();
     hostile.serving_version = None;
-    let site = Site::with(vec![hostile, tool("broken", ToolStatus::Failed), tool("off", ToolStatus::Off)]).await;
+    let site = Site::with(vec![hostile, tool("broken", ToolState::Failed), tool("off", ToolState::Off)]).await;
     let cookie = site.sign_in().await;
     let page = site.get("/").header(COOKIE, &cookie).send().await.unwrap();
     let policy = header(&page, http::header::CONTENT_SECURITY_POLICY);
@@ -308,7 +309,7 @@ async fn pages_are_confined_and_hostile_texts_stay_texts() {
 
 #[tokio::test]
 async fn programs_get_server_information() {
-    let site = Site::with(vec![tool("add_vat", ToolStatus::Ready)]).await;
+    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
     for accept in ["*/*", "application/json", ""] {
         let answer = site.client.get(site.url("/")).header(ACCEPT, accept).send().await.unwrap();
         assert_eq!(header(&answer, CONTENT_TYPE), "application/json");

@@ -32,10 +32,10 @@ pub fn schema_warnings(schema: &Value) -> Vec<String> {
     warnings
 }
 
-/// A warning where the name folds together with another tool's.
-pub fn fold_warning(name: &ToolName, others: &[ToolName]) -> Option<String> {
+/// A warning where the name folds together with another tool's; `others` are names and how they fold.
+pub fn fold_warning(name: &ToolName, others: &[(ToolName, String)]) -> Option<String> {
     let folded = name.folded();
-    let twin = others.iter().find(|other| *other != name && other.folded() == folded)?;
+    let (twin, _) = others.iter().find(|(other, others_folded)| other != name && *others_folded == folded)?;
     Some(format!(
         "some clients mount this tool and `{twin}` both as `{folded}` and show only one of them; choose a more distinct name"
     ))
@@ -92,8 +92,9 @@ mod tests {
     #[test]
     fn names_that_fold_together_and_odd_schemas_are_warned_of() {
         let name = |text| ToolName::parse(text).unwrap();
-        assert!(fold_warning(&name("add_vat"), &[name("Add-VAT")]).unwrap().contains("`Add-VAT`"));
-        assert_eq!(fold_warning(&name("add_vat"), &[name("add_vat"), name("add_vat2")]), None);
+        let with_fold = |text| (name(text), name(text).folded());
+        assert!(fold_warning(&name("add_vat"), &[with_fold("Add-VAT")]).unwrap().contains("`Add-VAT`"));
+        assert_eq!(fold_warning(&name("add_vat"), &[with_fold("add_vat"), with_fold("add_vat2")]), None);
         let odd = json!({"type": "object", "anyOf": [], "properties": {"a b": {"$ref": "#"}}});
         assert_eq!(schema_warnings(&odd).len(), 3);
         assert!(schema_warnings(&json!({"type": "object", "properties": {"a": {}}})).is_empty());

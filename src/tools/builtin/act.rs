@@ -6,9 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::save::Understood;
 use super::{BuiltinCall, Failed, Handled, Named, parse};
-use crate::model::{CallReply, Content, Language, ToolDefinition, VersionNumber};
+use crate::model::{CallReply, Content, ToolDefinition, VersionNumber};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::authoring::Draft;
 use crate::tools::domain::{CallError, CallRequest};
@@ -129,18 +128,6 @@ impl Tools {
             meta: call.meta,
         };
         Ok(self.invoke(invocation, call.events, &call.cancel).await?)
-    }
-
-    /// What unsaved code would be as a version: inspected, checked, its dependencies locked.
-    pub(super) async fn understand(
-        &self,
-        name: &str,
-        draft: Draft,
-        before: Option<&ToolDefinition>,
-    ) -> Result<Understood, Failed> {
-        let draft = draft.checked(&self.options.ceilings)?;
-        let language = draft.language()?.or(before.map(|before| before.language)).unwrap_or(Language::Python);
-        self.understand_checked(name, &draft, language, before).await
     }
 }
 

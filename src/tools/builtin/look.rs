@@ -66,12 +66,11 @@ impl Tools {
 
     pub(super) async fn builtin_list(&self, call: BuiltinCall) -> Handled {
         let list: List = parse(call.arguments)?;
-        let scopes = call.caller.scopes;
         let search = ToolSearch {
             text: list.query,
             tags: list.tag.into_iter().collect(),
-            owner: (!scopes.has(Scope::Admin)).then(|| call.caller.principal.clone()),
-            include_disabled: scopes.has(Scope::Author),
+            owner: call.caller.sees_only().cloned(),
+            include_disabled: call.caller.scopes.has(Scope::Author),
             limit: list.limit.unwrap_or(50),
             offset: list.offset,
         };

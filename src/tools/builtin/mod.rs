@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::arguments::{self, ArgumentsError};
+use super::arguments;
 use super::authoring::FieldError;
 use super::domain::{CallError, CallRequest};
 use super::{Tools, internal};
-use crate::model::{CallReply, Caller, ClientFacts, RunEvent, Scope, Tool};
+use crate::model::{CallReply, Caller, ClientFacts, RunEvent, Tool};
 use crate::store::StoreError;
 
 pub use descriptors::Builtin;
@@ -86,8 +86,7 @@ impl Tools {
         let strict = self.options.strict_arguments;
         let arguments = match arguments::check(checks, request.arguments, strict, &self.validations).await {
             Ok(checked) => checked.value,
-            Err(error @ ArgumentsError::NotObject(_)) => return Err(CallError::InvalidParams(error.to_string())),
-            Err(error @ ArgumentsError::Mismatch(_)) => return Ok(CallReply::error(error.to_string())),
+            Err(error) => return error.answer(),
         };
         let call = BuiltinCall {
             caller: caller.clone(),
@@ -138,8 +137,7 @@ impl Tools {
     /// The caller's own tool of that name; anybody's for an administrator.
     async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
         let tool = self.store.get_tool_by_name(name).await?;
-        let mine = |tool: &Tool| tool.owner == caller.principal || caller.scopes.has(Scope::Admin);
-        tool.filter(mine).ok_or_else(|| {
+        tool.filter(|tool| caller.sees(&tool.owner)).ok_or_else(|| {
             Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"))
         })
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::look::moment;
 use super::{BuiltinCall, Failed, Handled, parse};
-use crate::model::{CallReply, RunId, RunRow, Scope};
+use crate::model::{CallReply, RunId, RunRow};
 use crate::store::{RunFilter, RunState};
 use crate::tools::Tools;
 
@@ -26,8 +26,7 @@ impl Tools {
     pub(super) async fn builtin_get_run(&self, call: BuiltinCall) -> Handled {
         let OneRun { run_id } = parse(call.arguments)?;
         let id = parse_id(&run_id)?;
-        let all = call.caller.scopes.has(Scope::Admin);
-        let row = self.store.get_run(id).await?.filter(|row| all || row.principal == call.caller.principal);
+        let row = self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal));
         let row = row.ok_or_else(|| unknown(&run_id))?;
         Ok(CallReply::value(shown(&row)))
     }
@@ -35,7 +34,7 @@ impl Tools {
     pub(super) async fn builtin_list_runs(&self, call: BuiltinCall) -> Handled {
         let List { tool, ending, before, limit } = parse(call.arguments)?;
         let filter = RunFilter {
-            principal: (!call.caller.scopes.has(Scope::Admin)).then(|| call.caller.principal.clone()),
+            principal: call.caller.sees_only().cloned(),
             tool_name: tool,
             state: ending.as_deref().and_then(state),
             before: before.as_deref().map(parse_id).transpose()?,
@@ -55,8 +54,7 @@ impl Tools {
     pub(super) fn builtin_cancel_run(&self, call: &BuiltinCall) -> Handled {
         let OneRun { run_id } = parse(call.arguments.clone())?;
         let id = parse_id(&run_id)?;
-        let owner = (!call.caller.scopes.has(Scope::Admin)).then_some(&call.caller.principal);
-        if self.live.cancel(id, owner) {
+        if self.live.cancel(id, call.caller.sees_only()) {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
         }
         Err(Failed::Refused(format!(

@@ -10,8 +10,8 @@ use super::{BuiltinCall, Failed, Handled, parse};
 use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolName, ToolVersion, VersionNumber};
 use crate::runner::{Requirement, parse_requirements};
 use crate::store::{AuditEntry, NewTool, NewVersion, Store, StoreError};
-use crate::tools::authoring::{self, Draft, Parts};
-use crate::tools::{Tools, internal, schema};
+use crate::tools::authoring::{self, Assembled, Draft, Parts};
+use crate::tools::{Tools, catalog, internal};
 use crate::trust;
 
 #[derive(Deserialize)]
@@ -81,19 +81,19 @@ impl Tools {
 
     /// Saves the next version of a tool, and its switch where the draft names one.
     async fn change(&self, caller: &Caller, tool: Tool, draft: Draft, note: &'static str) -> Handled {
-        let before = self.version(&tool.id, tool.latest_version).await?.definition;
+        let latest = self.version(&tool.id, tool.latest_version).await?;
+        let before = latest.definition.clone();
         let enabled = draft.enabled;
         // A replacement forgets what stood before; an update keeps what it doesn't name.
         let kept = (note == "update").then_some(&before);
         let understood = self.understand(tool.name.as_str(), draft, kept).await?;
         let version = self.new_version(caller, understood.definition, note.into())?;
-        let (id, latest) = (tool.id.clone(), tool.latest_version);
+        let id = tool.id.clone();
         let unchanged = kept == Some(&version.definition);
         let (mut tool, version) = if unchanged {
-            let version = self.version(&tool.id, latest).await?;
-            (tool, version)
+            (tool, latest)
         } else {
-            self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?
+            self.write(move |store| async move { store.add_version(&id, latest.number, &version).await }).await?
         };
         if let Some(enabled) = enabled.filter(|enabled| *enabled != tool.enabled) {
             let id = tool.id.clone();
@@ -115,15 +115,17 @@ impl Tools {
         self.saved(&call.caller, Saved { tool, version, verb: "Rolled back" }, Vec::new(), Some(&before)).await
     }
 
-    /// Inspects the code, puts the definition together, checks its schemas and locks its dependencies.
-    pub(super) async fn understand_checked(
+    /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
+    /// dependencies locked.
+    pub(super) async fn understand(
         &self,
         name: &str,
-        draft: &Draft,
-        language: Language,
+        draft: Draft,
         before: Option<&ToolDefinition>,
     ) -> Result<Understood, Failed> {
-        if !self.runner.runtimes().iter().any(|runtime| runtime.language == language) {
+        let draft = draft.checked(&self.options.ceilings)?;
+        let language = draft.language()?.or(before.map(|before| before.language)).unwrap_or(Language::Python);
+        if self.runner.runtime(language).is_none() {
             let installed: Vec<&str> = self.runner.runtimes().iter().map(|runtime| runtime.language.as_str()).collect();
             let problem =
                 format!("no runtime for {} is installed here; installed: {}", language.as_str(), installed.join(", "));
@@ -133,22 +135,12 @@ impl Tools {
         let inspected = self.runner.inspect(language, code).await;
         let inspected = inspected.map_err(|error| Failed::Broken(internal("code could not be inspected", &error)))?;
         let inspection = inspected.map_err(|error| Failed::Refused(format!("`code`: {error}")))?;
-        let parts = Parts { name, draft, before, code, language, inspection: &inspection };
-        let mut assembled = parts.assemble();
-        for (which, schema) in [
-            ("input_schema", Some(&assembled.definition.input_schema)),
-            ("output_schema", assembled.definition.output_schema.as_ref()),
-        ] {
-            if let Some(schema) = schema {
-                let schema = schema.clone();
-                let compiled = tokio::task::spawn_blocking(move || schema::compile(which, &schema).map(|_| ())).await;
-                compiled
-                    .map_err(|error| Failed::Broken(internal("a schema could not be compiled", &error)))?
-                    .map_err(|error| Failed::Refused(error.to_string()))?;
-            }
-        }
-        self.lock(&mut assembled.definition).await?;
-        Ok(Understood { definition: assembled.definition, warnings: assembled.warnings })
+        let parts = Parts { name, draft: &draft, before, code, language, inspection: &inspection };
+        let Assembled { mut definition, warnings } = parts.assemble();
+        let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
+        compiled.map_err(|error| Failed::Refused(error.to_string()))?;
+        self.lock(&mut definition).await?;
+        Ok(Understood { definition, warnings })
     }
 
     async fn lock(&self, definition: &mut ToolDefinition) -> Result<(), Failed> {
@@ -177,8 +169,7 @@ impl Tools {
     }
 
     fn check_python(&self, language: Language, wanted: &str) -> Result<(), Failed> {
-        let runtime = self.runner.runtimes().iter().find(|runtime| runtime.language == language);
-        let version = runtime.map(|runtime| runtime.version.as_str()).unwrap_or_default();
+        let version = self.runner.runtime(language).map(|runtime| runtime.version.as_str()).unwrap_or_default();
         match crate::runner::check_requires_python(wanted, version) {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -243,7 +234,6 @@ impl Tools {
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
         let others = self.store.folded_names(&caller.principal).await?;
-        let others: Vec<ToolName> = others.into_iter().map(|(name, _)| name).collect();
         warnings.extend(authoring::fold_warning(&tool.name, &others));
         if let Some(before) = before {
             warnings.extend(authoring::breaking_changes(&before.input_schema, &definition.input_schema));
