@@ -1,7 +1,9 @@
 //! Reads of tools: by name, by id, for lists, and the search over thousands.
 
+use std::collections::HashMap;
+
 use super::error::corrupt;
-use super::rows::{ToolColumns, VersionColumns};
+use super::rows::{ToolColumns, ToolWithVersionColumns, VersionColumns};
 use super::{Store, StoreError};
 use crate::model::{Language, PrincipalId, Timestamp, Tool, ToolId, ToolName, ToolVersion, VersionNumber};
 
@@ -150,39 +152,41 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Corrupt`].
     pub async fn visible_tools(&self, owner: &PrincipalId) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
-        let rows = sqlx::query!(
-            "SELECT t.id, t.name, t.owner, t.serving_version, t.latest_version, t.created_at, t.updated_at,
-                    v.number, v.fingerprint, v.created_at AS version_created_at, v.created_by, v.note, v.definition
-             FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.serving_version
-             WHERE t.owner = $1 AND t.enabled = 1 ORDER BY t.updated_at DESC, t.id DESC",
+        sqlx::query_as!(
+            ToolWithVersionColumns,
+            r#"SELECT t.id, t.name, t.owner, t.enabled AS "enabled!: bool", t.serving_version, t.latest_version,
+                      t.created_at, t.updated_at, v.number, v.fingerprint, v.created_at AS version_created_at,
+                      v.created_by, v.note, v.definition
+               FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.serving_version
+               WHERE t.owner = $1 AND t.enabled = 1 ORDER BY t.updated_at DESC, t.id DESC"#,
             owner.0
         )
         .fetch_all(self.read())
-        .await?;
-        rows.into_iter()
-            .map(|row| {
-                let version = VersionColumns {
-                    tool: row.id.clone(),
-                    number: row.number,
-                    fingerprint: row.fingerprint,
-                    created_at: row.version_created_at,
-                    created_by: row.created_by,
-                    note: row.note,
-                    definition: row.definition,
-                };
-                let tool = ToolColumns {
-                    id: row.id,
-                    name: row.name,
-                    owner: row.owner,
-                    enabled: true,
-                    serving_version: row.serving_version,
-                    latest_version: row.latest_version,
-                    created_at: row.created_at,
-                    updated_at: row.updated_at,
-                };
-                Ok((tool.into(), version.try_into()?))
-            })
-            .collect()
+        .await?
+        .into_iter()
+        .map(TryInto::try_into)
+        .collect()
+    }
+
+    /// The latest versions of these tools, by tool. Those that are gone are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::Corrupt`].
+    pub async fn latest_versions(&self, tools: &[ToolId]) -> Result<HashMap<ToolId, ToolVersion>, StoreError> {
+        let tools = serde_json::to_string(tools).map_err(|source| StoreError::Encode { what: "tool ids", source })?;
+        sqlx::query_as!(
+            VersionColumns,
+            r#"SELECT v.tool, v.number AS "number!", v.fingerprint, v.created_at, v.created_by, v.note, v.definition
+               FROM json_each($1) wanted
+               JOIN tools t ON t.id = wanted.value
+               JOIN tool_versions v ON v.tool = t.id AND v.number = t.latest_version"#,
+            tools
+        )
+        .fetch_all(self.read())
+        .await?
+        .into_iter()
+        .map(|row| ToolVersion::try_from(row).map(|version| (version.tool.clone(), version)))
+        .collect()
     }
 
     /// The names of a principal's tools and how they fold, for the warning about names that hide each other.

@@ -6,6 +6,7 @@
 
 mod audit;
 mod catalog;
+mod environments;
 mod error;
 mod identity;
 mod instances;

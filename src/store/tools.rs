@@ -130,6 +130,28 @@ impl Store {
         Ok(tool)
     }
 
+    /// Lets a version serve, if it still is the newest one of its tool; says whether it serves now.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn serve_latest(&self, tool: &ToolId, number: VersionNumber) -> Result<bool, StoreError> {
+        let mut transaction = self.write().await?;
+        let mut tool = match load(&mut transaction, tool).await {
+            Err(StoreError::NoSuchTool) => return Ok(false),
+            other => other?,
+        };
+        if tool.latest_version != number {
+            return Ok(false);
+        }
+        if tool.serving_version != Some(number) {
+            tool.serving_version = Some(number);
+            tool.updated_at = advance_catalog(&mut transaction, self.clock.now()).await?;
+            save(&mut transaction, &tool).await?;
+            transaction.commit().await?;
+        }
+        Ok(true)
+    }
+
     /// Switches a tool on or off. Switching to what it is already changes nothing.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod auth;
 mod catalog;
+mod environments;
 mod opening;
 mod runs;
 mod search;
