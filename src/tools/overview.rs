@@ -1,7 +1,7 @@
 //! The catalogue as a person looks at it: every tool with its state.
 
 use super::Tools;
-use crate::model::Caller;
+use crate::model::{Caller, Tool, ToolId, ToolVersion};
 use crate::runner::EnvironmentState;
 use crate::store::{FoundTool, StoreError, ToolSearch};
 
@@ -35,25 +35,27 @@ impl Tools {
             ..ToolSearch::default()
         };
         let found = self.store.search_tools(&search).await?;
-        let mut tools = Vec::with_capacity(found.tools.len());
-        for tool in found.tools {
-            let state = self.state_of(&tool).await?;
-            tools.push((tool, state));
-        }
-        Ok((tools, found.total))
+        let ids: Vec<ToolId> = found.tools.iter().map(|found| found.tool.id.clone()).collect();
+        let versions = self.store.latest_versions(&ids).await?;
+        let state = |found: &FoundTool| match versions.get(&found.tool.id) {
+            Some(version) => self.state_of(&found.tool, version),
+            // Deleted just now.
+            None => ToolState::Off,
+        };
+        let tools = found.tools.into_iter().map(|tool| (state(&tool), tool)).map(|(state, tool)| (tool, state));
+        Ok((tools.collect(), found.total))
     }
 
-    async fn state_of(&self, found: &FoundTool) -> Result<ToolState, StoreError> {
-        let tool = &found.tool;
+    fn state_of(&self, tool: &Tool, latest: &ToolVersion) -> ToolState {
         if !tool.enabled {
-            return Ok(ToolState::Off);
+            return ToolState::Off;
         }
-        if tool.serving_version != Some(tool.latest_version) {
-            return Ok(ToolState::NeedsApproval);
+        if tool.serving_version != Some(tool.latest_version) || !self.policy.waits_for(&latest.definition).is_empty() {
+            return ToolState::NeedsApproval;
         }
-        let version = self.store.get_version(&tool.id, tool.latest_version).await?;
-        let lock = version.and_then(|version| version.definition.lock);
-        let failed = lock.is_some_and(|lock| matches!(self.environment_state(&lock), EnvironmentState::Failed(_)));
-        Ok(if failed { ToolState::Failed } else { ToolState::Ready })
+        match latest.definition.lock.as_ref().map(|lock| self.environment_state(lock)) {
+            Some(EnvironmentState::Failed(_)) => ToolState::Failed,
+            _ => ToolState::Ready,
+        }
     }
 }

@@ -80,6 +80,12 @@ impl Server {
             .unwrap_or_else(|| panic!("no answer in {text:?}"))
     }
 
+    /// What a browser is shown there.
+    pub async fn page(&self, path: &str) -> String {
+        let request = self.client.get(format!("{}{path}", self.url)).header("Accept", "text/html");
+        request.send().await.unwrap().text().await.unwrap()
+    }
+
     /// Calls a tool; the text of its first block and whether it is an error.
     pub async fn call(&self, name: &str, arguments: Value) -> (String, bool) {
         let answer = self.rpc("tools/call", json!({"name": name, "arguments": arguments})).await;
