@@ -21,9 +21,8 @@ use crate::tools::{Parts, Tools, ToolsOptions};
 use crate::trust::Policy;
 
 pub use serve::{ServeOutput, serve};
+use upkeep::Keeper;
 
-/// The most bytes of one environment, and of all of them.
-const ENVIRONMENT_BYTES: (u64, u64) = (2 << 30, 20 << 30);
 /// How long one build may take, and how many go at once.
 const BUILD: (Duration, usize) = (Duration::from_secs(300), 2);
 
@@ -77,7 +76,7 @@ impl App {
         let parts = Parts {
             store: store.clone(),
             runner: runner.clone(),
-            environments,
+            environments: environments.clone(),
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
             live: live.clone(),
             policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
@@ -93,7 +92,8 @@ impl App {
         let tools = Tools::open(parts).await?;
         let app =
             Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
-        app.lifecycle.tasks.spawn(upkeep::keep(app.store.clone(), app.auth.clone(), app.lifecycle.closing.clone()));
+        let keeper = Keeper { store: app.store.clone(), auth: app.auth.clone(), environments };
+        app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
         Ok(app)
     }
 
@@ -116,11 +116,7 @@ impl App {
     }
 }
 
-async fn runner(
-    settings: &Settings,
-    lock: &InstanceLock,
-    spawner: Spawner,
-) -> anyhow::Result<(Runner, Option<Environments>)> {
+async fn runner(settings: &Settings, lock: &InstanceLock, spawner: Spawner) -> anyhow::Result<(Runner, Environments)> {
     let runner = Runner::start(runner_options(settings, settings.sandbox, &lock.dir), spawner).await?;
     let options = EnvironmentOptions {
         root: settings.data_dir.join("environments"),
@@ -131,13 +127,14 @@ async fn runner(
         allow: settings.package_allow.clone(),
         min_age_days: settings.package_min_age_days,
         offline: settings.offline,
-        max_bytes_each: ENVIRONMENT_BYTES.0,
-        max_bytes_all: ENVIRONMENT_BYTES.1,
+        max_bytes_each: settings.environment_max_bytes,
+        max_bytes_all: settings.environments_max_bytes,
+        keep: settings.environment_keep,
         build_timeout: BUILD.0,
         builders: BUILD.1,
     };
     let environments = Environments::new(options, &runner)?;
-    Ok((runner, environments.available().then_some(environments)))
+    Ok((runner, environments))
 }
 
 /// How a runner is made under these settings, at this level, in this directory.

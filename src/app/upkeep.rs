@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Auth;
 use crate::lifecycle::InstanceLock;
+use crate::runner::{Collected, Environments};
 use crate::store::Store;
 
 /// How long run rows are kept, and how many.
@@ -55,23 +56,59 @@ async fn sweep_strays(store: &Store, data_dir: &Path, ours: &str) -> anyhow::Res
     Ok(())
 }
 
-/// Forgets old rows and expired sign-ins until the server closes.
-pub async fn keep(store: Store, auth: Auth, closing: CancellationToken) {
-    let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = closing.cancelled() => return,
-            _ = interval.tick() => {}
-        }
-        let before = store.clock().earlier(ROWS_KEPT.0);
-        let kept = async {
-            store.delete_runs_ended_before(before).await?;
-            store.delete_runs_beyond(ROWS_KEPT.1).await?;
-            auth.forget_expired().await
+/// What is kept in order while the server runs.
+pub struct Keeper {
+    /// Where old rows are forgotten.
+    pub store: Store,
+    /// Where expired sign-ins are.
+    pub auth: Auth,
+    /// Where unused environments are removed.
+    pub environments: Environments,
+}
+
+impl Keeper {
+    /// Forgets old rows and expired sign-ins, and removes unused environments: at the start and every ten minutes, until
+    /// the server closes.
+    pub async fn keep(self, closing: CancellationToken) {
+        let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let work = async {
+            loop {
+                interval.tick().await;
+                if let Err(error) = self.forget().await {
+                    tracing::warn!(%error, "Forgetting old rows failed; trying again in 10 minutes");
+                }
+                if let Err(error) = self.collect().await {
+                    tracing::warn!(%error, "Removing unused environments failed; trying again in 10 minutes");
+                }
+            }
         };
-        if let Err(error) = kept.await {
-            tracing::warn!(%error, "Forgetting old rows failed; trying again in 10 minutes");
+        tokio::select! {
+            () = closing.cancelled() => {}
+            () = work => {}
         }
+    }
+
+    async fn forget(&self) -> anyhow::Result<()> {
+        self.store.delete_runs_ended_before(self.store.clock().earlier(ROWS_KEPT.0)).await?;
+        self.store.delete_runs_beyond(ROWS_KEPT.1).await?;
+        self.auth.forget_expired().await?;
+        Ok(())
+    }
+
+    async fn collect(&self) -> anyhow::Result<()> {
+        let needed = self.store.needed_locks().await?;
+        let collected = self.environments.collect_garbage(&needed).await?;
+        if collected != (Collected { bytes: collected.bytes, ..Collected::default() }) {
+            let (removed, leftovers, size_bytes) = (collected.removed.len(), collected.leftovers, collected.bytes);
+            let emptied = if collected.cache_emptied { ", and emptied the cache" } else { "" };
+            tracing::info!(
+                removed,
+                leftovers,
+                size_bytes,
+                "Removed {removed} unused environment(s) and {leftovers} leftover(s){emptied}"
+            );
+        }
+        Ok(())
     }
 }

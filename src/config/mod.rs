@@ -113,6 +113,12 @@ pub struct Settings {
     pub package_allow: Vec<String>,
     /// Ignore releases younger than this many days.
     pub package_min_age_days: Option<u32>,
+    /// The most bytes of one environment.
+    pub environment_max_bytes: u64,
+    /// The most bytes of all environments, with the installer's cache.
+    pub environments_max_bytes: u64,
+    /// How long an environment that no version needs is kept after its last use.
+    pub environment_keep: Duration,
     /// Build environments from what is cached alone.
     pub offline: bool,
     /// PATH, to find programs by.
@@ -179,6 +185,9 @@ impl Settings {
             package_variables: packages::variables(),
             package_allow: options.package_allow.unwrap_or_default().0,
             package_min_age_days: options.package_min_age_days,
+            environment_max_bytes: mebibytes("environment_max_mb", options.environment_max_mb, 2048)?,
+            environments_max_bytes: mebibytes("environments_max_mb", options.environments_max_mb, 20_480)?,
+            environment_keep: days(options.environment_keep_days.unwrap_or(30)),
             offline: options.offline.unwrap_or(false),
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             strict_arguments: options.strict_arguments.unwrap_or(false),
@@ -214,6 +223,20 @@ fn positive(name: &'static str, given: Option<usize>, default: usize) -> Result<
         Some(value) => Ok(value),
         None => Ok(default),
     }
+}
+
+/// That many mebibytes in bytes.
+fn mebibytes(name: &'static str, given: Option<u64>, default: u64) -> Result<u64, ConfigError> {
+    let count = given.unwrap_or(default);
+    count.checked_mul(1 << 20).filter(|bytes| *bytes > 0).ok_or_else(|| ConfigError::Value {
+        name,
+        value: count.to_string(),
+        expected: format!("from 1 to {}", u64::MAX >> 20),
+    })
+}
+
+fn days(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count) * 24 * 3600)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, ConfigError> {
@@ -285,5 +308,8 @@ mod tests {
         assert_eq!(error.to_string(), "`sandbox` is `off`; it must be `full` or `landlock` or `none`");
         assert!(settings(Options { listen: Some("nowhere".into()), ..Options::default() }).is_err());
         assert!(settings(Options { public_url: Some("ftp://x".into()), ..Options::default() }).is_err());
+        let error = settings(Options { environment_max_mb: Some(0), ..Options::default() }).unwrap_err().to_string();
+        assert!(error.starts_with("`environment_max_mb` is `0`; it must be from 1 to "), "{error}");
+        assert!(settings(Options { environments_max_mb: Some(u64::MAX), ..Options::default() }).is_err());
     }
 }

@@ -78,6 +78,12 @@ options! {
     package_allow / "OMNIFORGE_PACKAGE_ALLOW": List, "NAME";
     /// Ignore package releases younger than this
     package_min_age_days / "OMNIFORGE_PACKAGE_MIN_AGE_DAYS": u32, "DAYS";
+    /// The most mebibytes that one tool's dependencies may take [default: 2048]
+    environment_max_mb / "OMNIFORGE_ENVIRONMENT_MAX_MB": u64, "MIB";
+    /// The most mebibytes of all dependencies, with the installer's cache [default: 20480]
+    environments_max_mb / "OMNIFORGE_ENVIRONMENTS_MAX_MB": u64, "MIB";
+    /// How long dependencies that no tool needs are kept after their last use [default: 30]
+    environment_keep_days / "OMNIFORGE_ENVIRONMENT_KEEP_DAYS": u32, "DAYS";
     /// Install from what is cached alone
     offline / "OMNIFORGE_OFFLINE": bool, "BOOL";
     /// Never turn JSON in a string argument into the value that the schema wants

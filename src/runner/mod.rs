@@ -34,7 +34,8 @@ use process::Finished;
 use spawner::SpawnerClient;
 
 pub use environment::{
-    EnvironmentOptions, EnvironmentState, Environments, Requirement, check_requires_python, parse_requirements,
+    Collected, EnvironmentError, EnvironmentOptions, EnvironmentState, EnvironmentUse, Environments, Requirement,
+    check_requires_python, parse_requirements,
 };
 pub use error::RunnerError;
 pub use inspection::{CodeError, Inspection};

@@ -141,11 +141,15 @@ impl Tools {
         if !waits.is_empty() {
             return Err(Stopped::Unapproved(format!("this can't run before it is approved: {}", waits.join("; "))));
         }
-        let environment = match &invocation.definition.lock {
-            None => None,
+        // Held until the run has ended, so that nobody removes it meanwhile.
+        let (environment, _held) = match &invocation.definition.lock {
+            None => (None, None),
             Some(lock) => tokio::select! {
                 () = cancel.cancelled() => return Err(Stopped::Cancelled),
-                ready = self.environment(lock, &events) => Some(ready.map_err(Stopped::Install)?),
+                ready = self.environment(lock, &events) => {
+                    let (path, held) = ready.map_err(Stopped::Install)?;
+                    (Some(path), Some(held))
+                }
             },
         };
         let slot = tokio::select! {

@@ -42,8 +42,8 @@ pub struct Parts {
     pub store: Store,
     /// Where scripts run.
     pub runner: Runner,
-    /// Where dependencies are installed; `None` where they can't be.
-    pub environments: Option<Environments>,
+    /// Where dependencies are installed.
+    pub environments: Environments,
     /// Who runs next.
     pub gate: Gate,
     /// What runs now.

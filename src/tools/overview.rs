@@ -53,7 +53,7 @@ impl Tools {
         if tool.serving_version != Some(tool.latest_version) || !self.policy.waits_for(&latest.definition).is_empty() {
             return ToolState::NeedsApproval;
         }
-        match latest.definition.lock.as_ref().map(|lock| self.environment_state(lock)) {
+        match latest.definition.lock.as_ref().map(|lock| self.environments.state(lock)) {
             Some(EnvironmentState::Failed(_)) => ToolState::Failed,
             _ => ToolState::Ready,
         }

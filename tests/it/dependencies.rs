@@ -1,8 +1,37 @@
 //! Tools with packages of their own, through the product's door: saved, installed, called, kept and cleared away.
 
-use serde_json::json;
+use std::fs::{File, TryLockError};
+use std::path::Path;
 
+use serde_json::{Value, json};
+
+use crate::environments::{age, entries, until};
 use crate::server::Server;
+
+const VERSION: &str = "import six\n\ndef main():\n    return six.__version__\n";
+
+/// The environments that are there, by name.
+fn environments(data_dir: &Path) -> Vec<String> {
+    entries(&data_dir.join("environments")).into_iter().filter(|name| name.len() == 64).collect()
+}
+
+/// Whether somebody uses or builds this environment.
+fn is_held(data_dir: &Path, name: &str) -> bool {
+    let lock = File::open(data_dir.join("environments/locks").join(name)).unwrap();
+    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Saves a tool that wants this package and calls it once; the name of its environment.
+async fn installed(server: &Server, data_dir: &Path, tool: Value) -> String {
+    let before = environments(data_dir);
+    let name = tool["name"].as_str().unwrap().to_owned();
+    server.create(tool).await;
+    let (text, is_error) = server.call(&name, json!({})).await;
+    assert!(!is_error, "{text}");
+    let new: Vec<String> = environments(data_dir).into_iter().filter(|name| !before.contains(name)).collect();
+    assert_eq!(new.len(), 1, "{new:?}");
+    new.into_iter().next().unwrap()
+}
 
 /// The page's line of each tool: its name, and the words of its state.
 async fn states(server: &Server) -> Vec<(String, String)> {
@@ -39,4 +68,59 @@ async fn the_page_tells_the_state_of_every_tool() {
     let server = Server::start_on(dir.path(), &["--auth", "none", "--approval", "always"]);
     let expected = owned([("plain", "Needs approval"), ("slow", "Needs approval"), ("off", "Off")]);
     assert_eq!(states(&server).await, expected);
+}
+
+#[tokio::test]
+async fn environments_are_cleared_away_once_no_tool_needs_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join("environments").join(name);
+    let server = Server::start_on(dir.path(), &[]);
+    let tool =
+        |name: &str, version: &str| json!({"name": name, "code": VERSION, "dependencies": [format!("six=={version}")]});
+    let old = installed(&server, dir.path(), tool("changed", "1.14.0")).await;
+    let kept = installed(&server, dir.path(), tool("kept", "1.16.0")).await;
+    server.create(json!({"name": "changed", "replace": true, "code": VERSION, "dependencies": ["six==1.16.0"]})).await;
+    let deleted = installed(&server, dir.path(), tool("deleted", "1.17.0")).await;
+    let recent = installed(&server, dir.path(), tool("recent", "1.15.0")).await;
+    for name in ["deleted", "recent"] {
+        server.call("omniforge_delete_tool", json!({"name": name})).await;
+    }
+    drop(server);
+    for environment in [&old, &kept, &deleted] {
+        age(&path(environment), 40);
+    }
+    let server = Server::start_on(dir.path(), &["--environment-keep-days", "35"]);
+    until(|| !path(&old).exists() && !path(&deleted).exists()).await;
+    assert!(path(&kept).exists(), "a tool needs it");
+    assert!(path(&recent).exists(), "it was used just now");
+    assert_eq!(server.call("changed", json!({})).await, ("1.16.0".to_owned(), false));
+}
+
+#[tokio::test]
+async fn an_environment_that_a_run_uses_is_never_removed_by_another_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join("environments").join(name);
+    let server = Server::start_on(dir.path(), &[]);
+    let code = "import time\n\ndef main(long: bool = False):\n    time.sleep(50 * long)\n";
+    let tool = |name: &str, package: &str| json!({"name": name, "code": code, "dependencies": [package]});
+    let used = installed(&server, dir.path(), tool("used", "six==1.16.0")).await;
+    let unused = installed(&server, dir.path(), tool("unused", "six==1.17.0")).await;
+    let cancelled = async {
+        until(|| is_held(dir.path(), &used)).await;
+        let (runs, _) = server.call("omniforge_list_runs", json!({"tool": "used", "ending": "running"})).await;
+        let runs: Value = serde_json::from_str(&runs).unwrap();
+        for name in ["used", "unused"] {
+            server.call("omniforge_delete_tool", json!({"name": name})).await;
+        }
+        // The one in use looks older: it would go first.
+        age(&path(&used), 50);
+        age(&path(&unused), 40);
+        let _other = Server::start_on(dir.path(), &[]);
+        until(|| !path(&unused).exists()).await;
+        assert!(path(&used).exists());
+        server.call("omniforge_cancel_run", json!({"run_id": runs["runs"][0]["run_id"]})).await;
+    };
+    tokio::join!(server.rpc("tools/call", json!({"name": "used", "arguments": {"long": true}})), cancelled);
+    let _third = Server::start_on(dir.path(), &[]);
+    until(|| !path(&used).exists()).await;
 }

@@ -53,6 +53,7 @@ fn options(root: &Path) -> EnvironmentOptions {
         offline: false,
         max_bytes_each: 2 << 30,
         max_bytes_all: 20 << 30,
+        keep: Duration::from_secs(30 * 24 * 3600),
         build_timeout: Duration::from_secs(120),
         builders: 2,
         variables: certificates.into_iter().filter_map(|name| Some((name.to_owned(), variable(&[name])?))).collect(),
@@ -88,13 +89,13 @@ fn python(environment: &Path, code: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn entries(directory: &Path) -> Vec<String> {
+pub fn entries(directory: &Path) -> Vec<String> {
     let names = std::fs::read_dir(directory).into_iter().flatten();
     names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// Polls until something holds.
-async fn until(mut holds: impl FnMut() -> bool) {
+pub async fn until(mut holds: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while !holds() {
         assert!(tokio::time::Instant::now() < deadline, "it took too long");
@@ -103,7 +104,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 }
 
 /// Makes an environment look as if it was used long ago.
-fn age(environment: &Path, days: u64) {
+pub fn age(environment: &Path, days: u64) {
     let then = std::time::SystemTime::now() - Duration::from_secs(days * 24 * 3600);
     std::fs::File::open(environment).unwrap().set_modified(then).unwrap();
 }
@@ -288,7 +289,7 @@ fn a_builder_that_dies_in_the_middle_leaves_nothing_half_written() {
         std::fs::create_dir_all(root.join(format!("partial-{}-x", "b".repeat(64))).join("half")).unwrap();
         let path = environments.ready(&wanted).await.unwrap();
         assert_eq!(python(&path, "import six, idna; print(six.__version__, idna.__version__)"), "1.16.0 3.7");
-        assert!(environments.collect_garbage(&[wanted.hash.clone()].into()).await.unwrap().leftovers >= 2);
+        assert!(environments.collect_garbage(std::slice::from_ref(&wanted)).await.unwrap().leftovers >= 2);
         assert_eq!(entries(&root.join("locks")), [wanted.hash.as_str()]);
         assert!(entries(&root.join("work/builds")).is_empty());
         assert!(!entries(&root).iter().any(|name| name.starts_with("partial-")));
@@ -312,8 +313,9 @@ async fn garbage_is_what_nobody_uses() {
     age(&held_path, 40);
     // Each use is noted.
     environments.ready(&recent).await.unwrap();
-    let in_use = [wanted.hash.clone()].into();
-    let collected = environments.collect_garbage(&in_use).await.unwrap();
+    // Locked with the interpreter of another day; needed is the environment that a call would use today.
+    let needed = [EnvironmentLock { hash: "0".repeat(64), ..wanted.clone() }];
+    let collected = environments.collect_garbage(&needed).await.unwrap();
     assert_eq!(collected.removed, [unused.hash.as_str()]);
     assert!(collected.bytes > 0 && !collected.cache_emptied);
     assert_eq!(environments.state(&unused), EnvironmentState::Missing);
@@ -323,7 +325,7 @@ async fn garbage_is_what_nobody_uses() {
     }
     // Over the limit for all, even what versions want goes, but never what runs use or used just now.
     let tight = open(dir.path(), |options| options.max_bytes_all = 1).await;
-    let collected = tight.collect_garbage(&in_use).await.unwrap();
+    let collected = tight.collect_garbage(&needed).await.unwrap();
     assert_eq!((collected.removed, collected.cache_emptied), (vec![wanted.hash.clone()], true));
     assert_eq!(environments.state(&held), EnvironmentState::Ready);
     assert_eq!(environments.state(&recent), EnvironmentState::Ready);
@@ -341,7 +343,7 @@ async fn the_installer_works_at_every_level_of_confinement() {
             .unwrap_or_else(|error| panic!("{sandbox:?}: {error}"));
         let path = environments.ready(&lock).await.unwrap_or_else(|error| panic!("{sandbox:?}: {error}"));
         assert_eq!(python(&path, "import six; print(six.__version__)"), "1.16.0");
-        environments.collect_garbage(&HashSet::new()).await.unwrap();
+        environments.collect_garbage(&[]).await.unwrap();
         // The sandbox's user may read everything, and only this user may enter the directory.
         let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap()) & 0o777;
         assert_eq!((mode(&path), mode(&path.join("six.py"))), (0o755, 0o644));

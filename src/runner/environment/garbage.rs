@@ -7,11 +7,10 @@ use super::directory::{self, LockKind};
 use super::error::EnvironmentError;
 use super::uv::{self, Task};
 use super::{Environments, Inner};
+use crate::model::EnvironmentLock;
 
-/// An environment of no version is kept this long after its last use.
-const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
-/// One that was used this recently is never removed: the longest run may still be in it, held or not.
-const RECENT: Duration = Duration::from_secs(2 * 3600);
+/// One that was used this recently is never removed: its version may be saved only now, after the needed ones were listed.
+const RECENT: Duration = Duration::from_secs(15 * 60);
 
 /// What a collection did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,16 +37,18 @@ impl Environments {
     /// installer's cache, are over their limit: the other environments of no version, then the cache, then versions' own,
     /// those used least recently first. Never one in use.
     ///
-    /// `in_use` holds the hashes of the locks that versions have.
+    /// `needed` holds the locks that versions have.
     ///
     /// # Errors
     /// [`EnvironmentError::Files`] when the directory can't be read. What can't be removed is left for the next time.
-    pub async fn collect_garbage(&self, in_use: &HashSet<String>) -> Result<Collected, EnvironmentError> {
+    pub async fn collect_garbage(&self, needed: &[EnvironmentLock]) -> Result<Collected, EnvironmentError> {
+        // By the names of today: with another interpreter than that of the save, another environment is in use.
+        let in_use: HashSet<String> = needed.iter().map(|lock| self.inner.hash(lock)).collect();
         let limit = self.inner.options.max_bytes_all;
-        let mut collected = self.blocking(in_use, |inner, in_use| inner.collect_unwanted(in_use)).await?;
+        let mut collected = self.blocking(&in_use, |inner, in_use| inner.collect_unwanted(in_use)).await?;
         if collected.bytes > limit && self.available() {
             collected.cache_emptied = self.inner.empty_cache().await;
-            let rest = self.blocking(in_use, |inner, in_use| inner.collect_wanted(in_use)).await?;
+            let rest = self.blocking(&in_use, |inner, in_use| inner.collect_wanted(in_use)).await?;
             collected.removed.extend(rest.removed);
             collected.bytes = rest.bytes;
         }
@@ -73,7 +74,7 @@ impl Inner {
         let (found, bytes) = self.survey(in_use)?;
         let mut collected = Collected { leftovers, bytes, ..Collected::default() };
         for found in found.iter().filter(|found| !found.wanted) {
-            if found.idle > UNUSED || collected.bytes > self.options.max_bytes_all {
+            if found.idle > self.options.keep || collected.bytes > self.options.max_bytes_all {
                 self.remove_unused(found, &mut collected);
             }
         }

@@ -54,6 +54,8 @@ pub struct EnvironmentOptions {
     pub max_bytes_each: u64,
     /// The most bytes of all, with the installer's cache.
     pub max_bytes_all: u64,
+    /// How long one that no version needs is kept after its last use.
+    pub keep: Duration,
     /// How long resolving or building may take.
     pub build_timeout: Duration,
     /// Builds at once.
@@ -148,6 +150,8 @@ impl Environments {
             EnvironmentState::Building
         } else if let Some(text) = self.inner.failures().get(&hash) {
             EnvironmentState::Failed(text.clone())
+        } else if !self.available() {
+            EnvironmentState::Failed(EnvironmentError::NoInstaller.to_string())
         } else {
             EnvironmentState::Missing
         }

@@ -130,7 +130,7 @@ impl Tools {
             runtimes: &runtimes,
             limits: &self.options.limits,
             sandbox: self.runner.sandbox(),
-            installs: self.environments.is_some(),
+            installs: self.environments.available(),
         })
     }
 

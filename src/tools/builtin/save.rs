@@ -157,12 +157,7 @@ impl Tools {
             let problem = format!("dependencies of {} tools can't be installed yet", definition.language.as_str());
             return Err(Failed::Refused(format!("`dependencies`: {problem}; leave them out")));
         }
-        let Some(environments) = &self.environments else {
-            return Err(Failed::Refused(
-                "`dependencies`: no `uv` program was found on this server, so none can be installed".into(),
-            ));
-        };
-        let lock = environments.lock(&parsed, definition.requires_python.as_deref()).await;
+        let lock = self.environments.lock(&parsed, definition.requires_python.as_deref()).await;
         definition.lock =
             Some(lock.map_err(|error| Failed::Refused(format!("[install] {error}\nNothing was saved.")))?);
         Ok(())
