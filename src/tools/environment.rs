@@ -1,15 +1,23 @@
 //! The environment of a version: waiting for it, and what its state is called.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::Tools;
 use crate::model::{EnvironmentLock, RunEvent};
 use crate::runner::{EnvironmentState, EnvironmentUse};
 
+/// How often a call that waits says so.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// What the progress of waiting grows by: so little that what the script reports of itself is more.
+const STEP: f64 = 1e-6;
+
 impl Tools {
-    /// Waits until the environment is ready, with progress. It stays as long as the second value lives.
+    /// Waits until the environment is ready, and says how far it is meanwhile. It stays as long as the second value lives.
+    /// One that failed answers at once, and is tried again for the next call.
     ///
     /// # Errors
     /// The installer's own words.
@@ -18,12 +26,25 @@ impl Tools {
         lock: &EnvironmentLock,
         events: &mpsc::Sender<RunEvent>,
     ) -> Result<(PathBuf, EnvironmentUse), String> {
-        if !matches!(self.environments.state(lock), EnvironmentState::Ready) {
-            let message = Some("installing the dependencies".to_owned());
-            // A full channel loses the note, never the call.
-            let _ = events.try_send(RunEvent::Progress { progress: 0.0, total: None, message });
+        if let EnvironmentState::Failed(text) = self.environments.state(lock) {
+            if !self.environments.available() {
+                return Err(text);
+            }
+            self.prepare(lock);
+            return Err(format!("{text}\nIt is being tried again: call again in a moment."));
         }
-        self.environments.hold(lock, |_| {}).await.map_err(|error| error.to_string())
+        let (tell, mut told) = watch::channel(String::new());
+        let held = self.environments.hold(lock, move |words| drop(tell.send_replace(words.to_owned())));
+        let mut held = std::pin::pin!(held);
+        let mut waiting = Waiting::new(events);
+        let mut beat = tokio::time::interval_at(waiting.since + HEARTBEAT, HEARTBEAT);
+        loop {
+            tokio::select! {
+                held = &mut held => return held.map_err(|error| error.to_string()),
+                Ok(()) = told.changed() => waiting.say(told.borrow_and_update().clone()),
+                _ = beat.tick() => waiting.go_on(),
+            }
+        }
     }
 
     /// Starts building the environment in the background; what goes wrong is said by its state and by the next call.
@@ -43,5 +64,37 @@ impl Tools {
             EnvironmentState::Building | EnvironmentState::Missing => "installing".to_owned(),
             EnvironmentState::Failed(text) => format!("failed: {text}"),
         }
+    }
+}
+
+/// Tells a caller that waits what is being done.
+struct Waiting<'a> {
+    events: &'a mpsc::Sender<RunEvent>,
+    since: Instant,
+    steps: u32,
+    words: String,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(events: &'a mpsc::Sender<RunEvent>) -> Self {
+        Self { events, since: Instant::now(), steps: 0, words: String::new() }
+    }
+
+    fn say(&mut self, words: String) {
+        self.report(words.clone());
+        self.words = words;
+    }
+
+    fn go_on(&mut self) {
+        if !self.words.is_empty() {
+            self.report(format!("{} ({} s)", self.words, self.since.elapsed().as_secs()));
+        }
+    }
+
+    fn report(&mut self, message: String) {
+        let progress = f64::from(self.steps) * STEP;
+        self.steps += 1;
+        // A full channel loses the note, never the call.
+        let _ = self.events.try_send(RunEvent::Progress { progress, total: None, message: Some(message) });
     }
 }

@@ -124,3 +124,28 @@ async fn an_environment_that_a_run_uses_is_never_removed_by_another_process() {
     let _third = Server::start_on(dir.path(), &[]);
     until(|| !path(&used).exists()).await;
 }
+
+#[tokio::test]
+async fn a_failed_environment_answers_at_once_and_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    let tool = json!({"name": "tool", "code": VERSION, "dependencies": ["six==1.16.0"]});
+    let name = installed(&server, dir.path(), tool).await;
+    let builds = dir.path().join("environments/work/builds");
+    std::fs::remove_dir_all(dir.path().join("environments").join(name)).unwrap();
+    // In the installer's way.
+    std::fs::remove_dir_all(&builds).unwrap();
+    std::fs::write(&builds, "").unwrap();
+    let (waited, is_error) = server.call("tool", json!({})).await;
+    assert!(is_error && waited.contains("[install] ") && !waited.contains("tried again"), "{waited}");
+    let (at_once, is_error) = server.call("tool", json!({})).await;
+    assert!(is_error && at_once.starts_with(&waited) && at_once.contains("It is being tried again"), "{at_once}");
+    std::fs::remove_file(&builds).unwrap();
+    let mut answer = (at_once, true);
+    for _ in 0..100 {
+        if answer.1 {
+            answer = server.call("tool", json!({})).await;
+        }
+    }
+    assert_eq!(answer, ("1.16.0".to_owned(), false));
+}

@@ -1,13 +1,31 @@
 """Tools with packages of their own: installed as they ask, side by side, once for all who ask the same."""
 
+import contextlib
+import fcntl
 import json
+import shutil
 import threading
 
+import anyio
 import pytest
 
 from harness import connect, eventually, free_name
 
 VERSION = "import {0}\n\ndef main() -> str:\n    return {0}.__version__\n"
+
+
+def environments(server):
+    """The environments that are there, by name."""
+    return {path.name for path in (server.data_dir / "environments").iterdir() if len(path.name) == 64}
+
+
+@contextlib.contextmanager
+def building(server, name):
+    """For as long as the block lasts, the environment isn't there, and looks as if another process were building it."""
+    with (server.data_dir / "environments" / "locks" / name).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(server.data_dir / "environments" / name)
+        yield
 
 
 def test_two_versions_of_a_package_work_side_by_side(server):
@@ -89,3 +107,37 @@ def test_a_failed_change_of_packages_keeps_the_tool_serving(server):
     changed = server.call("omniforge_update_tool", {"name": tool, "dependencies": ["six==99.99.99"]})
     assert changed.is_error and "99.99.99" in changed.text
     eventually(lambda: server.call(tool).text == "1.16.0", "the version before serves")
+
+
+@pytest.mark.anyio
+async def test_a_call_that_waits_for_its_environment_says_so(server, mode):
+    tool, before, beats, enough = free_name("told"), environments(server), [], anyio.Event()
+    version = "1.14.0" if mode == "auto" else "1.15.0"
+    code = "import six\n\ndef main(ctx):\n    ctx.progress(1, 2, 'half')\n    return six.__version__\n"
+    server.create(tool, code, dependencies=[f"six=={version}"])
+    assert server.call(tool).text == version
+    (name,) = environments(server) - before
+
+    async def heard(progress, total, message):
+        beats.append((progress, total, message))
+        if len(beats) == 2:
+            enough.set()
+
+    results = []
+
+    async def call(connection):
+        results.append(await connection.call(tool, progress_callback=heard))
+
+    async with connect(server, mode) as connection, anyio.create_task_group() as tasks:
+        with building(server, name):
+            tasks.start_soon(call, connection)
+            with anyio.fail_after(30):
+                await enough.wait()
+            assert not results
+    assert results[0].text == version
+    assert [message for *_, message in beats][:2] == [
+        "waiting to install the dependencies",
+        "waiting to install the dependencies (5 s)",
+    ]
+    assert beats[-1] == (1, 2, "half")
+    assert [progress for progress, *_ in beats] == sorted({progress for progress, *_ in beats})
