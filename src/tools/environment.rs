@@ -1,14 +1,15 @@
-//! The environment of a version: waiting for it, and what its state is called.
+//! The environment of a version: its lock, waiting for it, and what its state is called.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::Tools;
-use crate::model::{EnvironmentLock, RunEvent};
-use crate::runner::{EnvironmentState, EnvironmentUse};
+use super::{Tools, authoring};
+use crate::model::{EnvironmentLock, Language, RunEvent, ToolDefinition};
+use crate::runner::{EnvironmentState, EnvironmentUse, check_requires_python, parse_requirements};
 
 /// How often a call that waits says so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -44,6 +45,55 @@ impl Tools {
                 Ok(()) = told.changed() => waiting.say(told.borrow_and_update().clone()),
                 _ = beat.tick() => waiting.go_on(),
             }
+        }
+    }
+
+    /// Locks what a definition requires: as the latest version has it where that requires the same, else as the index has
+    /// it today.
+    ///
+    /// # Errors
+    /// What is wrong with which field, or the resolver's own words.
+    pub(super) async fn lock(
+        &self,
+        definition: &ToolDefinition,
+        latest: Option<&ToolDefinition>,
+    ) -> Result<Option<EnvironmentLock>, String> {
+        let parsed = parse_requirements(&authoring::requirements(definition));
+        let requirements = parsed.map_err(|error| format!("`dependencies`: {error}"))?;
+        if let Some(wanted) = &definition.requires_python {
+            self.check_python(definition.language, wanted)?;
+        }
+        if requirements.is_empty() {
+            return Ok(None);
+        }
+        if definition.language != Language::Python {
+            let language = definition.language.as_str();
+            return Err(format!("`dependencies`: those of {language} tools can't be installed yet; leave them out"));
+        }
+        if let Some(lock) = latest.and_then(|latest| self.kept_lock(definition, latest)) {
+            return Ok(Some(lock));
+        }
+        let lock = self.environments.lock(&requirements, definition.requires_python.as_deref()).await;
+        lock.map(Some).map_err(|error| format!("[install] {error}\nNothing was saved."))
+    }
+
+    /// The lock of the latest version, where this definition requires the same of the same interpreter.
+    fn kept_lock(&self, definition: &ToolDefinition, latest: &ToolDefinition) -> Option<EnvironmentLock> {
+        let required = |definition: &ToolDefinition| {
+            let requirements = parse_requirements(&authoring::requirements(definition)).ok()?;
+            let requirements: BTreeSet<String> = requirements.iter().map(ToString::to_string).collect();
+            Some((definition.language, definition.requires_python.clone(), requirements))
+        };
+        let lock = latest.lock.as_ref().filter(|lock| self.environments.is_current(lock))?;
+        (required(definition)? == required(latest)?).then(|| lock.clone())
+    }
+
+    fn check_python(&self, language: Language, wanted: &str) -> Result<(), String> {
+        let version = self.runner.runtime(language).map(|runtime| runtime.version.as_str()).unwrap_or_default();
+        match check_requires_python(wanted, version) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("`requires-python` wants {wanted}; this server has Python {version}")),
+            Err(error) => Err(format!("`requires-python`: {error}")),
         }
     }
 

@@ -149,3 +149,41 @@ async fn a_failed_environment_answers_at_once_and_is_tried_again() {
     }
     assert_eq!(answer, ("1.16.0".to_owned(), false));
 }
+
+#[tokio::test]
+async fn what_requires_the_same_keeps_its_lock_whatever_the_index_has_today() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    let code = format!("# /// script\n# dependencies = [\"idna\"]\n# ///\n{VERSION}");
+    let tool = json!({"name": "tool", "code": code, "dependencies": ["six>=1.15"]});
+    let name = installed(&server, dir.path(), tool).await;
+    let (version, _) = server.call("tool", json!({})).await;
+    drop(server);
+    // An index on which every release is too young: whoever asks it finds nothing.
+    let server = Server::start_on(dir.path(), &["--package-min-age-days", "9000"]);
+    for change in [
+        json!({"description": "Another text"}),
+        json!({"code": format!("{code}# another code\n")}),
+        json!({"dependencies": ["SIX >= 1.15", "six>=1.15"]}),
+        json!({"dependencies": ["idna", "six>=1.15"], "code": VERSION}),
+    ] {
+        let mut change = change;
+        change["name"] = json!("tool");
+        let (text, is_error) = server.call("omniforge_update_tool", change).await;
+        assert!(!is_error && text.starts_with("Saved `tool`"), "{text}");
+    }
+    assert_eq!(server.call("tool", json!({})).await, (version, false));
+    assert_eq!(environments(dir.path()), [name]);
+    for change in [
+        json!({"dependencies": ["six>=1.16", "idna"]}),
+        json!({"dependencies": ["six>=1.15"]}),
+        json!({"code": format!("# /// script\n# requires-python = \">=3.8\"\n# ///\n{VERSION}")}),
+    ] {
+        let mut change = change;
+        change["name"] = json!("tool");
+        let (text, is_error) = server.call("omniforge_update_tool", change).await;
+        assert!(is_error && text.starts_with("[install] ") && text.ends_with("Nothing was saved."), "{text}");
+    }
+    let (text, _) = server.call("omniforge_get_tool", json!({"name": "tool"})).await;
+    assert!(text.contains("\"latest\":5"), "{text}");
+}

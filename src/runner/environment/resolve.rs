@@ -40,6 +40,14 @@ impl Environments {
     }
 }
 
+impl Environments {
+    /// Whether a lock was made for the interpreter of today, and holds nothing but what may be installed.
+    pub fn is_current(&self, lock: &EnvironmentLock) -> bool {
+        let allowed = |pins: Vec<lock::Pin>| self.inner.check_allowed(pins.iter().map(|pin| pin.name.as_str())).is_ok();
+        self.inner.hash(lock) == lock.hash && lock::parse(&lock.lock).is_ok_and(allowed)
+    }
+}
+
 impl Inner {
     /// Refuses packages that the server's owner doesn't allow.
     pub(super) fn check_allowed<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<(), EnvironmentError> {

@@ -84,7 +84,7 @@ impl Tools {
         let Test { name, version, arguments, draft } = parse(call.arguments.clone())?;
         let (tested, definition, warnings) = match (name, draft.code.is_some()) {
             (None, true) => {
-                let understood = self.understand("(unsaved)", draft, None).await?;
+                let understood = self.understand("(unsaved)", draft, (None, None)).await?;
                 (None, understood.definition, understood.warnings)
             }
             (Some(name), false) => {

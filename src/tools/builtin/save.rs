@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, parse};
 use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolName, ToolVersion, VersionNumber};
-use crate::runner::{Requirement, parse_requirements};
 use crate::store::{AuditEntry, NewTool, NewVersion, Store, StoreError};
 use crate::tools::authoring::{self, Assembled, Draft, Parts};
 use crate::tools::{Tools, catalog, internal};
@@ -63,7 +62,7 @@ impl Tools {
             return Err(Failed::Refused("`code`: it is missing".into()));
         }
         let enabled = draft.enabled.unwrap_or(true);
-        let understood = self.understand(name.as_str(), draft, None).await?;
+        let understood = self.understand(name.as_str(), draft, (None, None)).await?;
         let version = self.new_version(&call.caller, understood.definition, "create".into())?;
         let new = NewTool { name: name.clone(), owner: call.caller.principal.clone(), enabled, version };
         let (tool, version) = match self.write(move |store| async move { store.create_tool(&new).await }).await {
@@ -86,7 +85,7 @@ impl Tools {
         let enabled = draft.enabled;
         // A replacement forgets what stood before; an update keeps what it doesn't name.
         let kept = (note == "update").then_some(&before);
-        let understood = self.understand(tool.name.as_str(), draft, kept).await?;
+        let understood = self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
         let version = self.new_version(caller, understood.definition, note.into())?;
         let id = tool.id.clone();
         let unchanged = kept == Some(&version.definition);
@@ -116,12 +115,12 @@ impl Tools {
     }
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
-    /// dependencies locked.
+    /// dependencies locked. `latest` is the version whose lock is kept where the requirements are still the same.
     pub(super) async fn understand(
         &self,
         name: &str,
         draft: Draft,
-        before: Option<&ToolDefinition>,
+        (before, latest): (Option<&ToolDefinition>, Option<&ToolDefinition>),
     ) -> Result<Understood, Failed> {
         let draft = draft.checked(&self.options.ceilings)?;
         let language = draft.language()?.or(before.map(|before| before.language)).unwrap_or(Language::Python);
@@ -139,39 +138,8 @@ impl Tools {
         let Assembled { mut definition, warnings } = parts.assemble();
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
-        self.lock(&mut definition).await?;
+        definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
         Ok(Understood { definition, warnings })
-    }
-
-    async fn lock(&self, definition: &mut ToolDefinition) -> Result<(), Failed> {
-        let requirements = authoring::requirements(definition);
-        let parsed: Vec<Requirement> =
-            parse_requirements(&requirements).map_err(|error| Failed::Refused(format!("`dependencies`: {error}")))?;
-        if let Some(wanted) = &definition.requires_python {
-            self.check_python(definition.language, wanted)?;
-        }
-        if parsed.is_empty() {
-            return Ok(());
-        }
-        if definition.language != Language::Python {
-            let problem = format!("dependencies of {} tools can't be installed yet", definition.language.as_str());
-            return Err(Failed::Refused(format!("`dependencies`: {problem}; leave them out")));
-        }
-        let lock = self.environments.lock(&parsed, definition.requires_python.as_deref()).await;
-        definition.lock =
-            Some(lock.map_err(|error| Failed::Refused(format!("[install] {error}\nNothing was saved.")))?);
-        Ok(())
-    }
-
-    fn check_python(&self, language: Language, wanted: &str) -> Result<(), Failed> {
-        let version = self.runner.runtime(language).map(|runtime| runtime.version.as_str()).unwrap_or_default();
-        match crate::runner::check_requires_python(wanted, version) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                Err(Failed::Refused(format!("`requires-python` wants {wanted}; this server has Python {version}")))
-            }
-            Err(error) => Err(Failed::Refused(format!("`requires-python`: {error}"))),
-        }
     }
 
     fn new_version(&self, caller: &Caller, definition: ToolDefinition, note: String) -> Result<NewVersion, Failed> {
