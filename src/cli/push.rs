@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::config::{Options, Settings};
 use crate::model::{ClientFacts, Content, Scope, Scopes};
 use crate::runner::Spawner;
-use crate::tools::{CallRequest, Domain};
+use crate::tools::{CallRequest, Domain, SAVED};
 
 /// The command's options.
 #[derive(Debug, clap::Args)]
@@ -79,10 +79,13 @@ async fn push_all(target: &Target, tools: Vec<Map<String, Value>>, as_json: bool
     for mut tool in tools {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         tool.insert("replace".to_owned(), Value::Bool(true));
-        let (text, is_error) = target.create(tool).await?;
+        let Reply { text, is_error, saved } = target.create(tool).await?;
         failed += usize::from(is_error);
         if as_json {
-            println!("{}", json!({"name": name, "saved": !is_error, "reply": text}));
+            let (version, unchanged) = (&saved["version"], saved["unchanged"] == true);
+            let line =
+                json!({"name": name, "saved": !is_error, "version": version, "unchanged": unchanged, "reply": text});
+            println!("{line}");
         } else if is_error {
             eprintln!("{name}: not saved\n{}", plain(&text));
         } else {
@@ -92,9 +95,17 @@ async fn push_all(target: &Target, tools: Vec<Map<String, Value>>, as_json: bool
     Ok(failed)
 }
 
+/// What `omniforge_create_tool` answered.
+struct Reply {
+    text: String,
+    is_error: bool,
+    /// Which version stands now, and whether it is an old one; null where nothing was saved.
+    saved: Value,
+}
+
 impl Target {
-    /// Calls `omniforge_create_tool`; returns the reply's text and whether it is an error.
-    async fn create(&self, arguments: Map<String, Value>) -> anyhow::Result<(String, bool)> {
+    /// Calls `omniforge_create_tool`.
+    async fn create(&self, arguments: Map<String, Value>) -> anyhow::Result<Reply> {
         match self {
             Self::Server { client, mcp, token } => remote(client, mcp, token.as_deref(), arguments).await,
             Self::Here(app) => local(app, &arguments).await,
@@ -102,7 +113,7 @@ impl Target {
     }
 }
 
-async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<(String, bool)> {
+async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Reply> {
     let owner = app.auth.owner_caller(Scopes::of(&[Scope::Call, Scope::Author]));
     let request = CallRequest {
         name: "omniforge_create_tool".to_owned(),
@@ -118,7 +129,8 @@ async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<(Str
         Content::Text { text } => Some(text.as_str()),
         _ => None,
     });
-    Ok((text.collect::<Vec<_>>().join("\n"), reply.is_error))
+    let saved = reply.meta.as_ref().and_then(|meta| meta.get(SAVED)).cloned().unwrap_or_default();
+    Ok(Reply { text: text.collect::<Vec<_>>().join("\n"), is_error: reply.is_error, saved })
 }
 
 async fn remote(
@@ -126,7 +138,7 @@ async fn remote(
     mcp: &str,
     token: Option<&str>,
     arguments: Map<String, Value>,
-) -> anyhow::Result<(String, bool)> {
+) -> anyhow::Result<Reply> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "omniforge_create_tool", "arguments": arguments}});
     let mut request = client
@@ -147,7 +159,8 @@ async fn remote(
     let result = &message["result"];
     let blocks = result["content"].as_array().into_iter().flatten();
     let said: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
-    Ok((said.join("\n"), result["isError"].as_bool().unwrap_or(false)))
+    let (is_error, saved) = (result["isError"].as_bool().unwrap_or(false), result["_meta"][SAVED].clone());
+    Ok(Reply { text: said.join("\n"), is_error, saved })
 }
 
 /// The JSON-RPC response in a body of plain JSON or of server-sent events.

@@ -29,6 +29,7 @@ use crate::trust::Policy;
 
 use arguments::Checks;
 use builtin::Builtin;
+pub use builtin::SAVED;
 use catalog::{Catalog, Entry};
 use invoke::Invocation;
 

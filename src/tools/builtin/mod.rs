@@ -21,6 +21,7 @@ use crate::model::{CallReply, Caller, ClientFacts, RunEvent, Tool};
 use crate::store::StoreError;
 
 pub use descriptors::Builtin;
+pub use save::SAVED;
 
 /// A built-in call whose arguments were accepted.
 struct BuiltinCall {

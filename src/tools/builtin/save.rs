@@ -13,6 +13,9 @@ use crate::tools::authoring::{self, Assembled, Draft, Parts};
 use crate::tools::{Tools, catalog, internal};
 use crate::trust;
 
+/// Where the reply's `_meta` tells programs which version stands now, and whether it is an old one.
+pub const SAVED: &str = "omniforge/saved";
+
 #[derive(Deserialize)]
 struct Create {
     name: String,
@@ -41,11 +44,13 @@ pub(super) struct Understood {
     pub(super) warnings: Vec<String>,
 }
 
-/// What is saved, under which name, and how the reply begins.
+/// What is saved now, under which name, and how the reply begins.
 struct Saved {
     tool: Tool,
     version: ToolVersion,
     verb: &'static str,
+    /// The latest version said the same: there is no new one.
+    unchanged: bool,
 }
 
 impl Tools {
@@ -69,7 +74,8 @@ impl Tools {
             Err(Failed::Refused(_)) => return Err(taken(&name, false)),
             other => other?,
         };
-        self.saved(&call.caller, Saved { tool, version, verb: "Created" }, understood.warnings, None).await
+        self.saved(&call.caller, Saved { tool, version, verb: "Created", unchanged: false }, understood.warnings, None)
+            .await
     }
 
     pub(super) async fn builtin_update(&self, call: BuiltinCall) -> Handled {
@@ -78,7 +84,7 @@ impl Tools {
         self.change(&call.caller, tool, draft, "update").await
     }
 
-    /// Saves the next version of a tool, and its switch where the draft names one.
+    /// Saves the next version of a tool, unless the latest one says the same, and its switch where the draft names one.
     async fn change(&self, caller: &Caller, tool: Tool, draft: Draft, note: &'static str) -> Handled {
         let latest = self.version(&tool.id, tool.latest_version).await?;
         let before = latest.definition.clone();
@@ -88,7 +94,7 @@ impl Tools {
         let understood = self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
         let version = self.new_version(caller, understood.definition, note.into())?;
         let id = tool.id.clone();
-        let unchanged = kept == Some(&version.definition);
+        let unchanged = text_of(&before)? == text_of(&version.definition)?;
         let (mut tool, version) = if unchanged {
             (tool, latest)
         } else {
@@ -97,9 +103,10 @@ impl Tools {
         if let Some(enabled) = enabled.filter(|enabled| *enabled != tool.enabled) {
             let id = tool.id.clone();
             tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
+            self.audit(caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
         }
-        let verb = if unchanged { "Nothing changed in" } else { "Saved" };
-        self.saved(caller, Saved { tool, version, verb }, understood.warnings, Some(&before)).await
+        let verb = if unchanged { "Unchanged:" } else { "Saved" };
+        self.saved(caller, Saved { tool, version, verb, unchanged }, understood.warnings, Some(&before)).await
     }
 
     pub(super) async fn builtin_rollback(&self, call: BuiltinCall) -> Handled {
@@ -111,7 +118,13 @@ impl Tools {
         let id = tool.id;
         let (tool, version) =
             self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
-        self.saved(&call.caller, Saved { tool, version, verb: "Rolled back" }, Vec::new(), Some(&before)).await
+        self.saved(
+            &call.caller,
+            Saved { tool, version, verb: "Rolled back", unchanged: false },
+            Vec::new(),
+            Some(&before),
+        )
+        .await
     }
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
@@ -191,9 +204,11 @@ impl Tools {
         mut warnings: Vec<String>,
         before: Option<&ToolDefinition>,
     ) -> Handled {
-        let Saved { tool, version, verb } = saved;
-        let detail = json!({"version": version.number, "note": version.note});
-        self.audit(caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
+        let Saved { tool, version, verb, unchanged } = saved;
+        if !unchanged {
+            let detail = json!({"version": version.number, "note": version.note});
+            self.audit(caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
+        }
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
         let others = self.store.folded_names(&caller.principal).await?;
@@ -213,7 +228,9 @@ impl Tools {
         for warning in warnings {
             let _ = writeln!(text, "Warning: {warning}");
         }
-        Ok(CallReply::text(text.trim_end()))
+        let fact = json!({"version": version.number, "unchanged": unchanged});
+        let meta = [(SAVED.to_owned(), fact)].into_iter().collect();
+        Ok(CallReply { meta: Some(meta), ..CallReply::text(text.trim_end()) })
     }
 
     fn next_steps(&self, text: &mut String, tool: &Tool, version: &ToolVersion) {
@@ -237,6 +254,12 @@ impl Tools {
             let _ = writeln!(text, "It is switched off: omniforge_set_enabled switches it on.");
         }
     }
+}
+
+/// Everything that a definition says, in its order: clients see the order of a schema's properties.
+fn text_of(definition: &ToolDefinition) -> Result<String, Failed> {
+    serde_json::to_string(definition)
+        .map_err(|error| Failed::Broken(internal("a definition can't be written as JSON", &error)))
 }
 
 fn taken(name: &ToolName, mine: bool) -> Failed {

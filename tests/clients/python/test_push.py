@@ -49,7 +49,34 @@ def test_a_tree_of_folders_becomes_tools(server, tmp_path, names):
     again = push(tmp_path / "a", "--url", server.mcp, "--token", server.token, "--json")
     assert again.returncode == 0, again.stderr
     (line,) = map(json.loads, again.stdout.splitlines())
-    assert (line["name"], line["saved"]) == (hello, True)
+    assert (line["name"], line["saved"], line["version"], line["unchanged"]) == (hello, True, 1, True)
+
+
+def test_a_push_makes_versions_of_changes_alone(server, tmp_path, names):
+    same, changed, off = sorted(names)
+    code, manifest = "def main(b: float, a: float) -> str:\n    return 'hi'\n", 'input_schema_file = "schema.json"\n'
+    for name in (same, changed, off):
+        write(tmp_path / name, manifest, main_py=code, schema_json=json.dumps(SCHEMA))
+    options = ("--url", server.url, "--token", server.token)
+    assert push(tmp_path, *options).returncode == 0
+    # Clients see the order of a schema's properties.
+    turned = SCHEMA | {"properties": dict(reversed(SCHEMA["properties"].items()))}
+    (tmp_path / changed / "schema.json").write_text(json.dumps(turned))
+    (tmp_path / off / "tool.toml").write_text("enabled = false\n" + manifest)
+    done = push(tmp_path, *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"Unchanged: `{same}`, version 1.", f"Saved `{changed}`, version 2.", f"Unchanged: `{off}`, version 1."]
+    listed = server.tools()
+    assert same in listed and off not in listed
+    assert list(listed[changed]["inputSchema"]["properties"]) == ["a", "b"]
+    history = server.call("omniforge_tool_history", {"name": same}).structured
+    assert [version["version"] for version in history["history"]] == [1]
+    replaced = server.call("omniforge_create_tool", {"name": same, "code": code, "replace": True})
+    assert replaced.text.startswith(f"Saved `{same}`, version 2."), "a replacement forgets the schema that was given"
+    for tool, arguments in (("create", {"code": code, "replace": True}), ("update", {"tags": []}), ("update", {})):
+        reply = server.call(f"omniforge_{tool}_tool", {"name": same, **arguments})
+        assert reply.text.startswith(f"Unchanged: `{same}`, version 2."), reply.text
+        assert reply.raw["_meta"]["omniforge/saved"] == {"version": 2, "unchanged": True}
 
 
 def test_one_wrong_folder_is_named_and_keeps_no_other_back(server, tmp_path, names):
