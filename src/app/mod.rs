@@ -92,7 +92,8 @@ impl App {
         let tools = Tools::open(parts).await?;
         let app =
             Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
-        let keeper = Keeper { store: app.store.clone(), auth: app.auth.clone(), environments };
+        let keeper =
+            Keeper { store: app.store.clone(), auth: app.auth.clone(), environments, tools: app.tools.clone() };
         app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
         Ok(app)
     }

@@ -10,6 +10,7 @@ use crate::auth::Auth;
 use crate::lifecycle::InstanceLock;
 use crate::runner::{Collected, Environments};
 use crate::store::Store;
+use crate::tools::Tools;
 
 /// How long run rows are kept, and how many.
 const ROWS_KEPT: (Duration, u32) = (Duration::from_secs(30 * 24 * 3600), 1_000_000);
@@ -64,10 +65,12 @@ pub struct Keeper {
     pub auth: Auth,
     /// Where unused environments are removed.
     pub environments: Environments,
+    /// Whose versions may wait for their environments.
+    pub tools: Tools,
 }
 
 impl Keeper {
-    /// Forgets old rows and expired sign-ins, and removes unused environments: at the start and every ten minutes, until
+    /// Forgets old rows and expired sign-ins, goes on with installing, and removes unused environments: at the start and every ten minutes, until
     /// the server closes.
     pub async fn keep(self, closing: CancellationToken) {
         let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
@@ -77,6 +80,9 @@ impl Keeper {
                 interval.tick().await;
                 if let Err(error) = self.forget().await {
                     tracing::warn!(%error, "Forgetting old rows failed; trying again in 10 minutes");
+                }
+                if let Err(error) = self.tools.resume_installing().await {
+                    tracing::warn!(%error, "Looking for what is to be installed failed; trying again in 10 minutes");
                 }
                 if let Err(error) = self.collect().await {
                     tracing::warn!(%error, "Removing unused environments failed; trying again in 10 minutes");

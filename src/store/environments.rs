@@ -1,11 +1,12 @@
 //! Reads for environments: the locks that tools need, and the versions that wait for theirs.
 
-use super::rows::ToolWithVersionColumns;
+use super::rows::VersionColumns;
 use super::{Store, StoreError};
-use crate::model::{EnvironmentLock, Tool, ToolVersion};
+use crate::model::{EnvironmentLock, ToolVersion};
 
 impl Store {
-    /// The locks that tools need: those of every tool's serving and latest version, each once.
+    /// The locks that tools need, each once: those of every tool's latest version, of the one that serves, and of the one
+    /// that will.
     ///
     /// # Errors
     /// [`StoreError::Database`].
@@ -13,7 +14,9 @@ impl Store {
         let rows = sqlx::query!(
             r#"SELECT DISTINCT json_extract(v.definition, '$.lock.hash') AS "hash!: String",
                                json_extract(v.definition, '$.lock.lock') AS "lock!: String"
-               FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number IN (t.serving_version, t.latest_version)
+               FROM tools t
+               JOIN tool_versions v
+                 ON v.tool = t.id AND v.number IN (t.serving_version, t.installing_version, t.latest_version)
                WHERE json_extract(v.definition, '$.lock.hash') IS NOT NULL"#
         )
         .fetch_all(self.read())
@@ -21,25 +24,21 @@ impl Store {
         Ok(rows.into_iter().map(|row| EnvironmentLock { hash: row.hash, lock: row.lock }).collect())
     }
 
-    /// The tools with dependencies whose latest version is not the one that serves, with that latest version.
+    /// The versions that are to serve once their environments are installed.
     ///
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Corrupt`].
-    pub async fn unserved_versions(&self) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
+    pub async fn installing_versions(&self) -> Result<Vec<ToolVersion>, StoreError> {
         sqlx::query_as!(
-            ToolWithVersionColumns,
-            r#"SELECT t.id, t.name, t.owner, t.enabled AS "enabled!: bool", t.serving_version, t.latest_version,
-                      t.created_at, t.updated_at, v.number AS "number!", v.fingerprint,
-                      v.created_at AS version_created_at, v.created_by, v.note, v.definition
-               FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.latest_version
-               WHERE t.serving_version IS NOT t.latest_version
-                 AND json_extract(v.definition, '$.lock.hash') IS NOT NULL
-               ORDER BY t.id"#
+            VersionColumns,
+            r#"SELECT v.tool, v.number AS "number!", v.fingerprint, v.created_at, v.created_by, v.note, v.definition
+               FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.installing_version
+               ORDER BY v.tool"#
         )
         .fetch_all(self.read())
         .await?
         .into_iter()
-        .map(TryInto::try_into)
+        .map(ToolVersion::try_from)
         .collect()
     }
 }

@@ -33,7 +33,7 @@ pub use identity::{Hash, NewToken, Principal, PrincipalKind, Token};
 pub use instances::Instance;
 pub use runs::{RunFilter, RunState, RunSummary};
 pub use sign_in::SessionRow;
-pub use tools::{NewTool, NewVersion};
+pub use tools::{NewTool, NewVersion, Serving};
 
 /// The store of one data directory. Clones share its connections.
 #[derive(Clone, Debug)]

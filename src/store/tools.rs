@@ -6,6 +6,17 @@ use super::rows::ToolColumns;
 use super::{Store, StoreError};
 use crate::model::{PrincipalId, Timestamp, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber};
 
+/// Whether calls run a new version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serving {
+    /// From now on.
+    Now,
+    /// Once its environment is installed ([`Store::serve_installed`]).
+    OnceInstalled,
+    /// Not before a person approves of it.
+    NotYet,
+}
+
 /// A version to save.
 #[derive(Clone, Debug)]
 pub struct NewVersion {
@@ -17,8 +28,8 @@ pub struct NewVersion {
     pub created_by: PrincipalId,
     /// What happened: `create`, `update`, `rollback to 3`.
     pub note: String,
-    /// Whether calls run it from now on.
-    pub serve: bool,
+    /// Whether calls run it.
+    pub serving: Serving,
 }
 
 /// A tool to make, with its first version.
@@ -54,7 +65,7 @@ impl Store {
             name: new.name.clone(),
             owner: new.owner.clone(),
             enabled: new.enabled,
-            serving_version: new.version.serve.then_some(1),
+            serving_version: (new.version.serving == Serving::Now).then_some(1),
             latest_version: 1,
             created_at: now,
             updated_at: advance_catalog(&mut transaction, now).await?,
@@ -75,6 +86,7 @@ impl Store {
         )
         .execute(&mut *transaction)
         .await?;
+        note_installing(&mut transaction, &tool, new.version.serving).await?;
         let version = insert_version(&mut transaction, &tool, &new.version, now).await?;
         transaction.commit().await?;
         Ok((tool, version))
@@ -98,24 +110,28 @@ impl Store {
         let now = self.clock.now();
         tool.latest_version += 1;
         let updated_at = advance_catalog(&mut transaction, now).await?;
-        if new.serve {
+        if new.serving == Serving::Now {
             tool.serving_version = Some(tool.latest_version);
             tool.updated_at = updated_at;
         }
         save(&mut transaction, &tool).await?;
+        note_installing(&mut transaction, &tool, new.serving).await?;
         let version = insert_version(&mut transaction, &tool, new, now).await?;
         transaction.commit().await?;
         Ok((tool, version))
     }
 
-    /// Chooses the version that calls run; `None`: none may serve. Choosing what serves already changes nothing.
+    /// Chooses the version that calls run; `None`: none may serve. Choosing what serves already changes nothing. No version
+    /// that is being installed will take its place.
     ///
     /// # Errors
     /// [`StoreError::NoSuchTool`], [`StoreError::NoSuchVersion`]; [`StoreError::Database`].
     pub async fn set_serving(&self, tool: &ToolId, serving: Option<VersionNumber>) -> Result<Tool, StoreError> {
         let mut transaction = self.write().await?;
         let mut tool = load(&mut transaction, tool).await?;
+        note_installing(&mut transaction, &tool, Serving::Now).await?;
         if tool.serving_version == serving {
+            transaction.commit().await?;
             return Ok(tool);
         }
         if let Some(number) = serving
@@ -130,25 +146,41 @@ impl Store {
         Ok(tool)
     }
 
-    /// Lets a version serve, if it still is the newest one of its tool; says whether it serves now.
+    /// Notes that the latest version is to serve once its environment is installed.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchTool`], [`StoreError::VersionConflict`]; [`StoreError::Database`].
+    pub async fn serve_once_installed(&self, tool: &ToolId, latest: VersionNumber) -> Result<(), StoreError> {
+        let mut transaction = self.write().await?;
+        let tool = load(&mut transaction, tool).await?;
+        if tool.latest_version != latest {
+            return Err(StoreError::VersionConflict { expected: latest, latest: tool.latest_version });
+        }
+        note_installing(&mut transaction, &tool, Serving::OnceInstalled).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Lets a version serve that was waiting for its environment, if it still is; says whether it was.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn serve_latest(&self, tool: &ToolId, number: VersionNumber) -> Result<bool, StoreError> {
+    pub async fn serve_installed(&self, tool: &ToolId, number: VersionNumber) -> Result<bool, StoreError> {
         let mut transaction = self.write().await?;
-        let mut tool = match load(&mut transaction, tool).await {
-            Err(StoreError::NoSuchTool) => return Ok(false),
-            other => other?,
-        };
-        if tool.latest_version != number {
+        let updated_at = advance_catalog(&mut transaction, self.clock.now()).await?;
+        let done = sqlx::query!(
+            "UPDATE tools SET serving_version = $2, installing_version = NULL, updated_at = $3
+             WHERE id = $1 AND installing_version = $2",
+            tool.0,
+            number,
+            updated_at.0
+        )
+        .execute(&mut *transaction)
+        .await?;
+        if done.rows_affected() == 0 {
             return Ok(false);
         }
-        if tool.serving_version != Some(number) {
-            tool.serving_version = Some(number);
-            tool.updated_at = advance_catalog(&mut transaction, self.clock.now()).await?;
-            save(&mut transaction, &tool).await?;
-            transaction.commit().await?;
-        }
+        transaction.commit().await?;
         Ok(true)
     }
 
@@ -222,6 +254,20 @@ async fn save(connection: &mut SqliteConnection, tool: &Tool) -> Result<(), Stor
     )
     .execute(connection)
     .await?;
+    Ok(())
+}
+
+/// Notes what becomes of the version that waits for its environment now that `tool.latest_version` serves like this.
+async fn note_installing(connection: &mut SqliteConnection, tool: &Tool, serving: Serving) -> Result<(), StoreError> {
+    let installing = match serving {
+        Serving::Now => None,
+        Serving::OnceInstalled => Some(tool.latest_version),
+        // One before it may still be under way.
+        Serving::NotYet => return Ok(()),
+    };
+    sqlx::query!("UPDATE tools SET installing_version = $2 WHERE id = $1", tool.id.0, installing)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

@@ -5,20 +5,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Tools, authoring};
-use crate::model::{EnvironmentLock, Language, RunEvent, ToolDefinition};
+use crate::model::{EnvironmentLock, Language, RunEvent, Tool, ToolDefinition, ToolVersion};
 use crate::runner::{EnvironmentState, EnvironmentUse, check_requires_python, parse_requirements};
+use crate::store::{Serving, StoreError};
 
 /// How often a call that waits says so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long a save waits for its version to serve.
+const SAVE_WAIT: Duration = Duration::from_secs(20);
 /// What the progress of waiting grows by: so little that what the script reports of itself is more.
 const STEP: f64 = 1e-6;
 
 impl Tools {
-    /// Waits until the environment is ready, and says how far it is meanwhile. It stays as long as the second value lives.
-    /// One that failed answers at once, and is tried again for the next call.
+    /// The environment of a run: waits until it is ready, and says how far it is meanwhile. It stays as long as the second
+    /// value lives. One that failed answers at once, and is tried again for the next call.
     ///
     /// # Errors
     /// The installer's own words.
@@ -34,6 +38,14 @@ impl Tools {
             self.prepare(lock);
             return Err(format!("{text}\nIt is being tried again: call again in a moment."));
         }
+        self.wait(lock, events).await
+    }
+
+    async fn wait(
+        &self,
+        lock: &EnvironmentLock,
+        events: &mpsc::Sender<RunEvent>,
+    ) -> Result<(PathBuf, EnvironmentUse), String> {
         let (tell, mut told) = watch::channel(String::new());
         let held = self.environments.hold(lock, move |words| drop(tell.send_replace(words.to_owned())));
         let mut held = std::pin::pin!(held);
@@ -97,14 +109,105 @@ impl Tools {
         }
     }
 
-    /// Starts building the environment in the background; what goes wrong is said by its state and by the next call.
+    /// Starts building an environment in the background; what goes wrong is said by its state and by the next call.
     pub(super) fn prepare(&self, lock: &EnvironmentLock) {
-        let (environments, lock) = (self.environments.clone(), lock.clone());
+        let (tools, lock) = (self.clone(), lock.clone());
+        self.lifecycle.tasks.spawn(async move { tools.build(&lock).await });
+    }
+
+    /// Builds a version's environment in the background. If the version is to serve once it is there, it then does.
+    pub(super) fn install(&self, version: &ToolVersion) -> JoinHandle<()> {
+        let (tools, tool, number) = (self.clone(), version.tool.clone(), version.number);
+        let lock = version.definition.lock.clone();
         self.lifecycle.tasks.spawn(async move {
-            if let Err(error) = environments.ready(&lock).await {
-                tracing::warn!(environment = %lock.hash, %error, "The environment {} could not be built", lock.hash);
+            let built = match &lock {
+                Some(lock) => tools.build(lock).await,
+                None => true,
+            };
+            if !built {
+                return;
             }
-        });
+            match tools.store.serve_installed(&tool, number).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    if let Err(error) = tools.catalog.refresh().await {
+                        tracing::warn!(%error, "Reading the catalogue's generation failed; lists are late");
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "A version whose environment is ready could not be made to serve");
+                }
+            }
+        })
+    }
+
+    /// When a new version of a tool may serve: while one serves, it goes on until the new one's environment is there.
+    pub(super) fn serving(&self, definition: &ToolDefinition, tool: Option<&Tool>) -> Serving {
+        let is_missing = |lock| self.environments.state(lock) != EnvironmentState::Ready;
+        if !self.policy.waits_for(definition).is_empty() {
+            Serving::NotYet
+        } else if tool.is_some_and(|tool| tool.serving_version.is_some())
+            && definition.lock.as_ref().is_some_and(is_missing)
+        {
+            Serving::OnceInstalled
+        } else {
+            Serving::Now
+        }
+    }
+
+    /// Starts installing what a saved version needs. Where an older version serves until that is done, waits a while for
+    /// it. The tool as it is then.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn installed(
+        &self,
+        tool: Tool,
+        version: &ToolVersion,
+        events: &mpsc::Sender<RunEvent>,
+    ) -> Result<Tool, StoreError> {
+        let Some(lock) = &version.definition.lock else { return Ok(tool) };
+        let installing = self.install(version);
+        let older_serves = tool.serving_version.is_some_and(|number| number != version.number);
+        if !older_serves || !self.policy.waits_for(&version.definition).is_empty() {
+            return Ok(tool);
+        }
+        let served = async {
+            // Its state says what went wrong.
+            let _ = self.wait(lock, events).await;
+            let _ = installing.await;
+        };
+        // It goes on in the background.
+        let _ = tokio::time::timeout(SAVE_WAIT, served).await;
+        Ok(self.store.get_tool(&tool.id).await?.unwrap_or(tool))
+    }
+
+    /// Goes on with what no process installs any more: versions that are to serve once their environments are there. What
+    /// failed in this process waits for the next save.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn resume_installing(&self) -> Result<(), StoreError> {
+        for version in self.store.installing_versions().await? {
+            let state = version.definition.lock.as_ref().map(|lock| self.environments.state(lock));
+            let failed = matches!(state, Some(EnvironmentState::Failed(_)));
+            if !failed && self.policy.waits_for(&version.definition).is_empty() {
+                self.install(&version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds an environment unless the server closes; says whether it is there.
+    async fn build(&self, lock: &EnvironmentLock) -> bool {
+        let built = tokio::select! {
+            () = self.lifecycle.closing.cancelled() => return false,
+            built = self.environments.ready(lock) => built,
+        };
+        if let Err(error) = &built {
+            tracing::warn!(environment = %lock.hash, %error, "The environment {} could not be built", lock.hash);
+        }
+        built.is_ok()
     }
 
     /// `ready`, `installing` or `failed: …`.

@@ -12,7 +12,9 @@ pub enum ToolState {
     Ready,
     /// Its newest version waits for a person.
     NeedsApproval,
-    /// Its environment can't be built.
+    /// The environment of its newest version is being built.
+    Installing,
+    /// The environment of its newest version can't be built.
     Failed,
     /// It is switched off.
     Off,
@@ -50,11 +52,15 @@ impl Tools {
         if !tool.enabled {
             return ToolState::Off;
         }
-        if tool.serving_version != Some(tool.latest_version) || !self.policy.waits_for(&latest.definition).is_empty() {
+        if !self.policy.waits_for(&latest.definition).is_empty() {
             return ToolState::NeedsApproval;
         }
+        let serves = tool.serving_version == Some(tool.latest_version);
         match latest.definition.lock.as_ref().map(|lock| self.environments.state(lock)) {
             Some(EnvironmentState::Failed(_)) => ToolState::Failed,
+            Some(EnvironmentState::Building) => ToolState::Installing,
+            Some(_) if !serves => ToolState::Installing,
+            None if !serves => ToolState::NeedsApproval,
             _ => ToolState::Ready,
         }
     }

@@ -182,6 +182,7 @@ impl Mark {
         let (icon, colour, words) = match status {
             ToolState::Ready => ("s-ready", "ok", "Enabled"),
             ToolState::NeedsApproval => ("s-approval", "warn", "Needs approval"),
+            ToolState::Installing => ("s-busy", "busy", "Installing"),
             ToolState::Failed => ("s-failed", "bad", "Failed"),
             ToolState::Off => ("s-off", "", "Off"),
         };

@@ -187,3 +187,85 @@ async fn what_requires_the_same_keeps_its_lock_whatever_the_index_has_today() {
     let (text, _) = server.call("omniforge_get_tool", json!({"name": "tool"})).await;
     assert!(text.contains("\"latest\":5"), "{text}");
 }
+
+/// What `omniforge_get_tool` says of the newest version: its status, the serving number and its own.
+async fn status(server: &Server, name: &str) -> (String, Value, Value) {
+    let (text, _) = server.call("omniforge_get_tool", json!({"name": name})).await;
+    let tool: Value = serde_json::from_str(&text).unwrap();
+    (tool["status"].as_str().unwrap().to_owned(), tool["versions"]["serving"].clone(), tool["version"].clone())
+}
+
+#[tokio::test]
+async fn a_failing_build_leaves_the_last_good_version_serving() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &["--auth", "none", "--environment-max-mb", "1"]);
+    server.create(json!({"name": "tool", "code": VERSION, "dependencies": ["six==1.16.0"]})).await;
+    assert_eq!(server.call("tool", json!({})).await.0, "1.16.0");
+    let heavy =
+        json!({"name": "tool", "code": "def main():\n    return 'new'\n", "dependencies": ["pygments==2.19.2"]});
+    let (text, is_error) = server.call("omniforge_update_tool", heavy.clone()).await;
+    assert!(!is_error && text.contains("Environment: failed: ") && text.contains("Version 1 serves on"), "{text}");
+    assert_eq!(server.call("tool", json!({})).await, ("1.16.0".to_owned(), false));
+    let (words, serving, latest) = status(&server, "tool").await;
+    assert!(words.starts_with("failed: ") && (serving, latest) == (json!(1), json!(2)), "{words}");
+    assert_eq!(states(&server).await, [("tool".to_owned(), "Failed".to_owned())]);
+    drop(server);
+    // Whatever was in the way is gone: the next start goes on with it.
+    let server = Server::start_on(dir.path(), &[]);
+    let mut answers = Vec::new();
+    while answers.last().is_none_or(|(text, _)| text == "1.16.0") && answers.len() < 500 {
+        answers.push(server.call("tool", json!({})).await);
+    }
+    assert_eq!(answers.pop().unwrap(), ("new".to_owned(), false));
+    assert!(answers.iter().all(|(_, is_error)| !is_error), "{answers:?}");
+    assert_eq!(status(&server, "tool").await, ("ready".to_owned(), json!(2), json!(2)));
+}
+
+#[tokio::test]
+async fn a_failed_build_is_tried_again_by_saving_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    let old = json!({"name": "tool", "code": VERSION, "dependencies": ["six==1.16.0"]});
+    let old = installed(&server, dir.path(), old).await;
+    let builds = dir.path().join("environments/work/builds");
+    std::fs::remove_dir_all(&builds).unwrap();
+    std::fs::write(&builds, "").unwrap();
+    let change = json!({"name": "tool", "dependencies": ["six==1.17.0"]});
+    let (text, _) = server.call("omniforge_update_tool", change.clone()).await;
+    assert!(text.starts_with("Saved `tool`, version 2.") && text.contains("Version 1 serves on"), "{text}");
+    std::fs::remove_file(&builds).unwrap();
+    let (text, _) = server.call("omniforge_update_tool", change).await;
+    assert!(text.starts_with("Unchanged: `tool`, version 2.") && text.contains("Environment: ready."), "{text}");
+    assert_eq!(server.call("tool", json!({})).await, ("1.17.0".to_owned(), false), "at once");
+    // The way back needs its environment, too.
+    std::fs::remove_dir_all(dir.path().join("environments").join(old)).unwrap();
+    let (text, _) = server.call("omniforge_rollback_tool", json!({"name": "tool", "version": 1})).await;
+    assert!(text.contains("version 3.") && !text.contains("serves"), "{text}");
+    assert_eq!(server.call("tool", json!({})).await, ("1.16.0".to_owned(), false));
+}
+
+#[tokio::test]
+async fn the_page_shows_what_is_being_installed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &["--auth", "none"]);
+    let tool = json!({"name": "tool", "code": VERSION, "dependencies": ["six==1.16.0"]});
+    let name = installed(&server, dir.path(), tool).await;
+    let state = |words: &str| [("tool".to_owned(), words.to_owned())];
+    assert_eq!(states(&server).await, state("Enabled"));
+    // As if another process were building it.
+    let lock = File::options().write(true).open(dir.path().join("environments/locks").join(&name)).unwrap();
+    lock.lock().unwrap();
+    std::fs::remove_dir_all(dir.path().join("environments").join(&name)).unwrap();
+    server.call("omniforge_update_tool", json!({"name": "tool"})).await;
+    let mut shown = states(&server).await;
+    for _ in 0..100 {
+        // The install begins beside the reply.
+        if shown == state("Enabled") {
+            shown = states(&server).await;
+        }
+    }
+    assert_eq!(shown, state("Installing"));
+    lock.unlock().unwrap();
+    assert_eq!(server.call("tool", json!({})).await, ("1.16.0".to_owned(), false));
+    assert_eq!(states(&server).await, state("Enabled"));
+}

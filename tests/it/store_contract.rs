@@ -12,7 +12,7 @@ use omniforge::clock::Clock;
 use omniforge::model::{
     Grants, Language, Mode, PrincipalId, RunId, RunRow, SandboxLevel, Style, Timestamp, ToolDefinition, ToolName,
 };
-use omniforge::store::{NewTool, NewVersion, PrincipalKind, Store};
+use omniforge::store::{NewTool, NewVersion, PrincipalKind, Serving, Store};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -51,7 +51,7 @@ impl Bench {
             fingerprint: format!("fingerprint of {note}"),
             created_by: self.owner.clone(),
             note: note.to_owned(),
-            serve,
+            serving: if serve { Serving::Now } else { Serving::NotYet },
         }
     }
 

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, parse};
 use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolName, ToolVersion, VersionNumber};
-use crate::store::{AuditEntry, NewTool, NewVersion, Store, StoreError};
+use crate::runner::EnvironmentState;
+use crate::store::{AuditEntry, NewTool, NewVersion, Serving, Store, StoreError};
 use crate::tools::authoring::{self, Assembled, Draft, Parts};
 use crate::tools::{Tools, catalog, internal};
 use crate::trust;
@@ -54,77 +55,90 @@ struct Saved {
 }
 
 impl Tools {
-    pub(super) async fn builtin_create(&self, call: BuiltinCall) -> Handled {
-        let Create { name, replace, draft } = parse(call.arguments)?;
+    pub(super) async fn builtin_create(&self, mut call: BuiltinCall) -> Handled {
+        let Create { name, replace, draft } = parse(std::mem::take(&mut call.arguments))?;
         let name = authoring::tool_name(&name)?;
         if let Some(existing) = self.store.get_tool_by_name(name.as_str()).await? {
             if !replace || existing.owner != call.caller.principal {
                 return Err(taken(&name, existing.owner == call.caller.principal));
             }
-            return self.change(&call.caller, existing, draft, "replace").await;
+            return self.change(&call, existing, draft, "replace").await;
         }
         if draft.code.is_none() {
             return Err(Failed::Refused("`code`: it is missing".into()));
         }
         let enabled = draft.enabled.unwrap_or(true);
         let understood = self.understand(name.as_str(), draft, (None, None)).await?;
-        let version = self.new_version(&call.caller, understood.definition, "create".into())?;
+        let version = self.new_version(&call.caller, understood.definition, "create".into(), None)?;
         let new = NewTool { name: name.clone(), owner: call.caller.principal.clone(), enabled, version };
         let (tool, version) = match self.write(move |store| async move { store.create_tool(&new).await }).await {
             Err(Failed::Refused(_)) => return Err(taken(&name, false)),
             other => other?,
         };
-        self.saved(&call.caller, Saved { tool, version, verb: "Created", unchanged: false }, understood.warnings, None)
-            .await
+        let saved = Saved { tool, version, verb: "Created", unchanged: false };
+        self.saved(&call, saved, understood.warnings, None).await
     }
 
-    pub(super) async fn builtin_update(&self, call: BuiltinCall) -> Handled {
-        let Update { name, draft } = parse(call.arguments)?;
+    pub(super) async fn builtin_update(&self, mut call: BuiltinCall) -> Handled {
+        let Update { name, draft } = parse(std::mem::take(&mut call.arguments))?;
         let tool = self.owned(&call.caller, &name).await?;
-        self.change(&call.caller, tool, draft, "update").await
+        self.change(&call, tool, draft, "update").await
     }
 
     /// Saves the next version of a tool, unless the latest one says the same, and its switch where the draft names one.
-    async fn change(&self, caller: &Caller, tool: Tool, draft: Draft, note: &'static str) -> Handled {
+    async fn change(&self, call: &BuiltinCall, tool: Tool, draft: Draft, note: &'static str) -> Handled {
         let latest = self.version(&tool.id, tool.latest_version).await?;
         let before = latest.definition.clone();
         let enabled = draft.enabled;
         // A replacement forgets what stood before; an update keeps what it doesn't name.
         let kept = (note == "update").then_some(&before);
         let understood = self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
-        let version = self.new_version(caller, understood.definition, note.into())?;
+        let version = self.new_version(&call.caller, understood.definition, note.into(), Some(&tool))?;
         let id = tool.id.clone();
         let unchanged = text_of(&before)? == text_of(&version.definition)?;
         let (mut tool, version) = if unchanged {
-            (tool, latest)
+            (self.serve_unchanged(tool, version.serving).await?, latest)
         } else {
             self.write(move |store| async move { store.add_version(&id, latest.number, &version).await }).await?
         };
         if let Some(enabled) = enabled.filter(|enabled| *enabled != tool.enabled) {
             let id = tool.id.clone();
             tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
-            self.audit(caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
+            self.audit(&call.caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
         }
         let verb = if unchanged { "Unchanged:" } else { "Saved" };
-        self.saved(caller, Saved { tool, version, verb, unchanged }, understood.warnings, Some(&before)).await
+        self.saved(call, Saved { tool, version, verb, unchanged }, understood.warnings, Some(&before)).await
     }
 
-    pub(super) async fn builtin_rollback(&self, call: BuiltinCall) -> Handled {
-        let Rollback { name, version: number } = parse(call.arguments)?;
+    /// Lets the latest version serve where a new one like it would: nothing may wait for approval any more, or an
+    /// environment that failed be tried again.
+    async fn serve_unchanged(&self, tool: Tool, serving: Serving) -> Result<Tool, Failed> {
+        let (id, latest) = (tool.id.clone(), tool.latest_version);
+        if tool.serving_version == Some(latest) {
+            return Ok(tool);
+        }
+        match serving {
+            Serving::NotYet => {}
+            Serving::Now => {
+                return self.write(move |store| async move { store.set_serving(&id, Some(latest)).await }).await;
+            }
+            Serving::OnceInstalled => self.store.serve_once_installed(&id, latest).await?,
+        }
+        Ok(tool)
+    }
+
+    pub(super) async fn builtin_rollback(&self, mut call: BuiltinCall) -> Handled {
+        let Rollback { name, version: number } = parse(std::mem::take(&mut call.arguments))?;
         let tool = self.owned(&call.caller, &name).await?;
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
         let before = self.version(&tool.id, latest).await?.definition;
-        let version = self.new_version(&call.caller, target.definition, format!("rollback to {number}"))?;
+        let note = format!("rollback to {number}");
+        let version = self.new_version(&call.caller, target.definition, note, Some(&tool))?;
         let id = tool.id;
         let (tool, version) =
             self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
-        self.saved(
-            &call.caller,
-            Saved { tool, version, verb: "Rolled back", unchanged: false },
-            Vec::new(),
-            Some(&before),
-        )
-        .await
+        let saved = Saved { tool, version, verb: "Rolled back", unchanged: false };
+        self.saved(&call, saved, Vec::new(), Some(&before)).await
     }
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
@@ -155,11 +169,17 @@ impl Tools {
         Ok(Understood { definition, warnings })
     }
 
-    fn new_version(&self, caller: &Caller, definition: ToolDefinition, note: String) -> Result<NewVersion, Failed> {
+    fn new_version(
+        &self,
+        caller: &Caller,
+        definition: ToolDefinition,
+        note: String,
+        tool: Option<&Tool>,
+    ) -> Result<NewVersion, Failed> {
         let fingerprint = trust::fingerprint(&definition)
             .map_err(|error| Failed::Broken(internal("a fingerprint could not be taken", &error)))?;
-        let serve = self.policy.waits_for(&definition).is_empty();
-        Ok(NewVersion { definition, fingerprint, created_by: caller.principal.clone(), note, serve })
+        let serving = self.serving(&definition, tool);
+        Ok(NewVersion { definition, fingerprint, created_by: caller.principal.clone(), note, serving })
     }
 
     /// Writes to the catalogue in a task that a dropped request can't stop halfway: commit, then clear the cache and
@@ -199,7 +219,7 @@ impl Tools {
     /// Records the save, starts the environment, and says what was understood and what comes next.
     async fn saved(
         &self,
-        caller: &Caller,
+        call: &BuiltinCall,
         saved: Saved,
         mut warnings: Vec<String>,
         before: Option<&ToolDefinition>,
@@ -207,11 +227,11 @@ impl Tools {
         let Saved { tool, version, verb, unchanged } = saved;
         if !unchanged {
             let detail = json!({"version": version.number, "note": version.note});
-            self.audit(caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
+            self.audit(&call.caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
         }
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
-        let others = self.store.folded_names(&caller.principal).await?;
+        let others = self.store.folded_names(&call.caller.principal).await?;
         warnings.extend(authoring::fold_warning(&tool.name, &others));
         if let Some(before) = before {
             warnings.extend(authoring::breaking_changes(&before.input_schema, &definition.input_schema));
@@ -224,6 +244,7 @@ impl Tools {
         if !requirements.is_empty() {
             let _ = writeln!(text, "Dependencies: {}", requirements.join(", "));
         }
+        let tool = self.installed(tool, &version, &call.events).await?;
         self.next_steps(&mut text, &tool, &version);
         for warning in warnings {
             let _ = writeln!(text, "Warning: {warning}");
@@ -241,8 +262,15 @@ impl Tools {
             let _ = writeln!(text, "Needs approval by a person: {}. Until then {serving}.", waits.join("; "));
         }
         if let Some(lock) = &version.definition.lock {
-            self.prepare(lock);
             let _ = writeln!(text, "Environment: {}.", self.environment_status(lock));
+            if let Some(older) = tool.serving_version.filter(|older| *older != version.number && waits.is_empty()) {
+                let _ = match self.environments.state(lock) {
+                    EnvironmentState::Failed(_) => {
+                        writeln!(text, "Version {older} serves on; save this again to have it tried again.")
+                    }
+                    _ => writeln!(text, "Version {older} serves until it is ready."),
+                };
+            }
         }
         if tool.enabled && tool.serving_version.is_some() {
             let _ = writeln!(

@@ -1,7 +1,7 @@
 //! Which locks tools need, and which versions wait to serve.
 
 use omniforge::model::{EnvironmentLock, ToolId};
-use omniforge::store::{NewTool, NewVersion};
+use omniforge::store::{NewTool, NewVersion, Serving, StoreError};
 
 use super::Bench;
 
@@ -49,24 +49,50 @@ async fn latest_versions_come_at_once_by_tool() {
 }
 
 #[tokio::test]
-async fn a_version_that_waits_for_its_environment_serves_unless_a_newer_one_came() {
+async fn a_version_serves_once_its_environment_is_installed() {
+    let bench = Bench::new().await;
+    let store = &bench.store;
+    let installing =
+        |name: &str| NewVersion { serving: Serving::OnceInstalled, ..with_lock(bench.version(name, false), name) };
+    let (tool, _) = store.create_tool(&bench.tool("tool")).await.unwrap();
+    let (waiting, version) = store.add_version(&tool.id, 1, &installing("update")).await.unwrap();
+    assert_eq!((waiting.serving_version, waiting.updated_at), (Some(1), tool.updated_at));
+    // One that needs approval changes nothing about it.
+    store.add_version(&tool.id, 2, &with_lock(bench.version("reach", false), "reach")).await.unwrap();
+    assert_eq!(store.installing_versions().await.unwrap(), [version]);
+    assert_eq!(store.needed_locks().await.unwrap().len(), 2);
+    let generation = store.catalog_generation().await.unwrap();
+    for (tool, number) in [(&tool.id, 1), (&tool.id, 3), (&ToolId("absent".to_owned()), 2)] {
+        assert!(!store.serve_installed(tool, number).await.unwrap());
+    }
+    assert_eq!(store.catalog_generation().await.unwrap(), generation);
+    assert!(store.serve_installed(&tool.id, 2).await.unwrap());
+    let served = store.get_tool(&tool.id).await.unwrap().unwrap();
+    assert!(served.serving_version == Some(2) && served.updated_at > tool.updated_at);
+    assert!(store.catalog_generation().await.unwrap() > generation);
+    assert!(!store.serve_installed(&tool.id, 2).await.unwrap());
+    assert_eq!(store.get_tool(&tool.id).await.unwrap().unwrap(), served, "it serves already");
+    assert_eq!(store.installing_versions().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_version_that_was_overtaken_will_not_serve() {
     let bench = Bench::new().await;
     let store = &bench.store;
     let (tool, _) = store.create_tool(&bench.tool("tool")).await.unwrap();
-    store.add_version(&tool.id, 1, &bench.version("update", false)).await.unwrap();
-    assert_eq!(store.unserved_versions().await.unwrap(), [], "it has no lock");
-    let waiting = with_lock(bench.version("update", false), "lock");
-    let (tool, version) = store.add_version(&tool.id, 2, &waiting).await.unwrap();
-    assert_eq!(store.unserved_versions().await.unwrap(), [(tool.clone(), version)]);
-    let generation = store.catalog_generation().await.unwrap();
-    assert!(!store.serve_latest(&tool.id, 2).await.unwrap());
-    assert!(!store.serve_latest(&ToolId("absent".to_owned()), 1).await.unwrap());
-    assert_eq!(store.catalog_generation().await.unwrap(), generation);
-    assert!(store.serve_latest(&tool.id, 3).await.unwrap());
-    let served = store.get_tool(&tool.id).await.unwrap().unwrap();
-    assert!(served.serving_version == Some(3) && served.updated_at > tool.updated_at);
-    assert!(store.catalog_generation().await.unwrap() > generation);
-    assert!(store.serve_latest(&tool.id, 3).await.unwrap());
-    assert_eq!(store.get_tool(&tool.id).await.unwrap().unwrap(), served, "serving already changes nothing");
-    assert_eq!(store.unserved_versions().await.unwrap(), []);
+    let (id, installing) = (&tool.id, NewVersion { serving: Serving::OnceInstalled, ..bench.version("update", false) });
+    store.add_version(id, 1, &installing).await.unwrap();
+    store.add_version(id, 2, &installing).await.unwrap();
+    assert!(!store.serve_installed(id, 2).await.unwrap(), "a newer one is being installed");
+    store.add_version(id, 3, &bench.version("update", true)).await.unwrap();
+    assert!(!store.serve_installed(id, 3).await.unwrap(), "a newer one serves");
+    let conflict = store.serve_once_installed(id, 3).await.unwrap_err();
+    assert!(matches!(conflict, StoreError::VersionConflict { expected: 3, latest: 4 }));
+    for serving in [4, 1] {
+        store.serve_once_installed(id, 4).await.unwrap();
+        store.set_serving(id, Some(serving)).await.unwrap();
+        assert!(!store.serve_installed(id, 4).await.unwrap(), "somebody chose another");
+    }
+    store.serve_once_installed(id, 4).await.unwrap();
+    assert!(store.serve_installed(id, 4).await.unwrap());
 }
