@@ -17,8 +17,8 @@ use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
 use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
-use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::Policy;
+use crate::tools::{Parts, RunEnd, Tools, ToolsOptions};
+use crate::trust::{Policy, ServerKey};
 
 pub use serve::{ServeOutput, serve};
 
@@ -39,7 +39,7 @@ pub struct App {
     pub runner: Runner,
     /// Starting and stopping.
     pub lifecycle: Lifecycle,
-    live: LiveRuns,
+    live: LiveRuns<RunEnd>,
     lock: InstanceLock,
     instance: String,
     data_dir: PathBuf,
@@ -54,6 +54,7 @@ impl App {
         private_dir(&settings.data_dir)
             .with_context(|| format!("cannot make the data directory {}", settings.data_dir.display()))?;
         let clock = Clock::system();
+        let key = ServerKey::open(&settings.data_dir)?;
         let store = Store::open(&settings.data_dir, clock.clone()).await?;
         let auth = match settings.auth {
             AuthMode::Token => Auth::new(store.clone()).await?,
@@ -81,6 +82,7 @@ impl App {
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
             live: live.clone(),
             policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
+            states: key.sealer("request state"),
             clock,
             lifecycle: lifecycle.clone(),
             instance: instance.clone(),
@@ -88,6 +90,7 @@ impl App {
                 strict_arguments: settings.strict_arguments,
                 limits: settings.limits.clone(),
                 ceilings: settings.ceilings.clone(),
+                inline_wait: settings.inline_wait,
             },
         };
         let tools = Tools::open(parts).await?;

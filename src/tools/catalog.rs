@@ -183,7 +183,7 @@ pub fn listed(tool: &Tool, definition: &ToolDefinition) -> ListedTool {
         title: definition.title.clone(),
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),
-        output_schema: definition.output_schema.clone(),
+        output_schema: definition.output_schema.clone().filter(|_| definition.lists_output()),
         annotations: hints(definition),
         icons: definition.icons.clone(),
         meta: (!meta.is_empty()).then_some(meta),

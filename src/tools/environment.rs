@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use tokio::sync::mpsc;
-
-use super::Tools;
+use super::{Live, Tools};
 use crate::model::{EnvironmentLock, RunEvent};
 use crate::runner::EnvironmentState;
 
@@ -15,16 +13,11 @@ impl Tools {
     ///
     /// # Errors
     /// The installer's own words.
-    pub(super) async fn environment(
-        &self,
-        lock: &EnvironmentLock,
-        events: &mpsc::Sender<RunEvent>,
-    ) -> Result<PathBuf, String> {
+    pub(super) async fn environment(&self, lock: &EnvironmentLock, live: &Live) -> Result<PathBuf, String> {
         let environments = self.environments.as_ref().ok_or(NO_INSTALLER)?;
         if !matches!(environments.state(lock), EnvironmentState::Ready) {
             let message = Some("installing the dependencies".to_owned());
-            // A full channel loses the note, never the call.
-            let _ = events.try_send(RunEvent::Progress { progress: 0.0, total: None, message });
+            live.tell(RunEvent::Progress { progress: 0.0, total: None, message });
         }
         environments.ready(lock).await.map_err(|error| error.to_string())
     }

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::look::moment;
 use super::{BuiltinCall, Failed, Handled, parse};
+use crate::clock::rfc3339;
 use crate::model::{CallReply, RunId, RunRow};
 use crate::store::{RunFilter, RunState};
 use crate::tools::Tools;
@@ -45,7 +45,7 @@ impl Tools {
             .map(|row| {
                 json!({"run_id": row.id.to_string(), "tool": row.tool_name, "version": row.version,
                     "status": row.ending.as_ref().map_or("running", |ending| ending.as_str()), "is_error": row.is_error,
-                    "queued_at": moment(row.queued_at), "ended_at": row.ended_at.map(moment)})
+                    "queued_at": rfc3339(row.queued_at), "ended_at": row.ended_at.map(rfc3339)})
             })
             .collect();
         Ok(CallReply::value(json!({"runs": runs})))
@@ -99,9 +99,9 @@ fn shown(row: &RunRow) -> Value {
         "log": row.log.lines().map(json).collect::<Vec<_>>(),
         "client": row.client,
         "door": row.door,
-        "queued_at": moment(row.queued_at),
-        "started_at": row.started_at.map(moment),
-        "ended_at": row.ended_at.map(moment),
+        "queued_at": rfc3339(row.queued_at),
+        "started_at": row.started_at.map(rfc3339),
+        "ended_at": row.ended_at.map(rfc3339),
         "cpu_ms": row.cpu_ms,
         "peak_memory_bytes": row.peak_memory_bytes,
         "sandbox": row.sandbox,

@@ -137,6 +137,7 @@ impl Tools {
         let inspection = inspected.map_err(|error| Failed::Refused(format!("`code`: {error}")))?;
         let parts = Parts { name, draft: &draft, before, code, language, inspection: &inspection };
         let Assembled { mut definition, warnings } = parts.assemble();
+        authoring::check_mode(&definition)?;
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
         self.lock(&mut definition).await?;

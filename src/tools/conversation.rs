@@ -1,0 +1,109 @@
+//! What a running script says: its log is kept, its events go to whoever listens, its requests are answered.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::Live;
+use super::questions::{self, Unaskable};
+use crate::jobs::Seat;
+use crate::model::{ClientFacts, RunEvent};
+use crate::runner::{HostRefusal, HostRequest, Said};
+
+/// The most bytes of log kept with a run.
+const LOG_BYTES: usize = 1 << 20;
+
+/// One run's talk with the server.
+pub(super) struct Conversation {
+    pub(super) live: Live,
+    pub(super) tool: String,
+    pub(super) client: ClientFacts,
+    pub(super) seat: Arc<Seat>,
+}
+
+/// What is left of it.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// The log, a JSON line for each message.
+    pub(super) log: String,
+    /// The capability that the client lacked, where the script asked for one.
+    pub(super) missing: Option<Value>,
+}
+
+impl Conversation {
+    /// Listens until the run has ended.
+    pub(super) async fn listen(self, mut said: mpsc::Receiver<Said>) -> Heard {
+        let talk = Arc::new(self);
+        let (mut heard, mut full) = (Heard::default(), false);
+        let mut requests = JoinSet::new();
+        while let Some(said) = said.recv().await {
+            match said {
+                Said::Event(event) => {
+                    keep(&mut heard.log, &mut full, &event);
+                    talk.live.tell(event);
+                }
+                Said::Request(request) if request.method == "ask" => match talk.prepare(&request.params) {
+                    Ok(prepared) => drop(requests.spawn(Arc::clone(&talk).ask(request, prepared))),
+                    Err(Unaskable::Missing { required, text }) => {
+                        heard.missing = Some(required);
+                        let _ = request.answer.send(Err(HostRefusal { kind: "missing_capability", message: text }));
+                    }
+                    Err(Unaskable::Wrong(text)) => drop(request.answer.send(Err(HostRefusal::error(text)))),
+                },
+                Said::Request(request) => talk.other(request),
+            }
+        }
+        heard
+    }
+
+    /// The requests, checked and completed.
+    fn prepare(&self, params: &Value) -> Result<Map<String, Value>, Unaskable> {
+        let requests = params.get("requests").and_then(Value::as_object).filter(|requests| !requests.is_empty());
+        let mut requests =
+            requests.cloned().ok_or_else(|| Unaskable::Wrong("ask for at least one thing, by key".to_owned()))?;
+        for request in requests.values_mut() {
+            questions::prepare(request, &self.tool, &self.client)?;
+        }
+        Ok(requests)
+    }
+
+    /// Parks the run until its client has answered: its slot is free and its clock stands.
+    async fn ask(self: Arc<Self>, request: HostRequest, requests: Map<String, Value>) {
+        let HostRequest { clock, answer, .. } = request;
+        let stopped = clock.stop();
+        self.seat.leave();
+        let answers = self.live.ask(requests).await;
+        self.seat.come_back().await;
+        drop(stopped);
+        let answers = answers.map(Value::Object).map_err(|refused| HostRefusal::error(refused.to_string()));
+        let _ = answer.send(answers); // the script may have gone
+    }
+
+    fn other(&self, request: HostRequest) {
+        let answer = match request.method.as_str() {
+            "start_task" => {
+                self.live.detach();
+                Ok(json!({}))
+            }
+            "close_stream" => {
+                self.live.tell(RunEvent::CloseStream);
+                Ok(json!({}))
+            }
+            other => Err(HostRefusal::error(format!("the server knows no request `{other}`"))),
+        };
+        let _ = request.answer.send(answer); // the script may have gone
+    }
+}
+
+/// Keeps a log message, up to the limit.
+fn keep(log: &mut String, full: &mut bool, event: &RunEvent) {
+    if *full || !matches!(event, RunEvent::Log { .. }) {
+        return;
+    }
+    let line = serde_json::to_string(event).unwrap_or_default();
+    *full = log.len() + line.len() > LOG_BYTES;
+    log.push_str(if *full { "{\"truncated\":true}" } else { &line });
+    log.push('\n');
+}
