@@ -159,15 +159,20 @@ impl<End: Clone> LiveRun<End> {
         }
     }
 
-    /// Asks for these, by key (`""`: any), and waits for all answers; they come under the keys that were given.
+    /// Asks for these, by key (`""`: any), and waits for all answers; they come under the keys that were given. A recorded
+    /// answer is taken where it `fits` its request.
     ///
     /// # Errors
     /// [`NoAnswer`].
     ///
     /// # Cancellation
     /// Dropping the future withdraws the questions.
-    pub async fn ask(&self, requests: Map<String, Value>) -> Result<Map<String, Value>, NoAnswer> {
-        let (asked, mut answers) = self.pose(requests);
+    pub async fn ask(
+        &self,
+        requests: Map<String, Value>,
+        fits: fn(&Value, &Value) -> bool,
+    ) -> Result<Map<String, Value>, NoAnswer> {
+        let (asked, mut answers) = self.pose(requests, fits);
         if !asked.is_empty() {
             let _parked = self.parked.try_acquire().map_err(|_| NoAnswer::Crowded)?;
             let withdraw = Withdraw { run: self, keys: asked.iter().map(|asked| asked.key.clone()).collect() };
@@ -185,12 +190,12 @@ impl<End: Clone> LiveRun<End> {
     }
 
     /// Puts the questions that no recorded answer settles.
-    fn pose(&self, requests: Map<String, Value>) -> (Vec<Asked>, Map<String, Value>) {
+    fn pose(&self, requests: Map<String, Value>, fits: fn(&Value, &Value) -> bool) -> (Vec<Asked>, Map<String, Value>) {
         let mut state = self.state();
         let (mut asked, mut settled) = (Vec::new(), Map::new());
         for (given, request) in requests {
             let key = state.fresh_key(&given, &request);
-            if let Some(answer) = state.recorded.remove(&key) {
+            if let Some(answer) = state.recorded.remove(&key).filter(|answer| fits(&request, answer)) {
                 state.answers.insert(key, answer.clone());
                 settled.insert(given, answer);
                 continue;
@@ -367,7 +372,7 @@ mod tests {
     async fn questions_are_told_and_answered_one_by_one() {
         let (run, _entry) = run(json!({}));
         let form = json!({"method": "elicitation/create"});
-        let asking = run.ask(map(json!({"": form, "who": form})));
+        let asking = run.ask(map(json!({"": form, "who": form})), |_, _| true);
         let caller = async {
             let expected = map(json!({"elicitation": form, "who": form}));
             assert_eq!(run.turn(false).await, Turn::Asking(expected));
@@ -384,12 +389,13 @@ mod tests {
 
     #[tokio::test]
     async fn keys_are_never_used_twice_and_recorded_answers_come_first() {
-        let (run, _entry) = run(json!({"a": 1, "a-2": 2}));
+        let (run, _entry) = run(json!({"a": 1, "a-2": 2, "a-3": "wrong"}));
+        let any = |_: &Value, answer: &Value| answer.is_number();
         let form = json!({"method": "elicitation/create"});
         for number in 1..=2 {
-            assert_eq!(run.ask(map(json!({"a": form}))).await, Ok(map(json!({"a": number}))));
+            assert_eq!(run.ask(map(json!({"a": form})), any).await, Ok(map(json!({"a": number}))));
         }
-        let (third, ()) = tokio::join!(run.ask(map(json!({"a": form}))), async {
+        let (third, ()) = tokio::join!(run.ask(map(json!({"a": form})), any), async {
             assert_eq!(run.turn(false).await, Turn::Asking(map(json!({"a-3": form}))));
             run.answer(map(json!({"a-3": 3})));
         });
@@ -399,7 +405,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn patience_ends_and_the_question_is_withdrawn() {
         let (run, _entry) = run(json!({}));
-        assert_eq!(run.ask(map(json!({"a": {}}))).await, Err(NoAnswer::TooLate));
+        assert_eq!(run.ask(map(json!({"a": {}})), |_, _| true).await, Err(NoAnswer::TooLate));
         assert!(run.questions().is_empty());
     }
 }

@@ -76,7 +76,10 @@ impl Tools {
         invocation: &Invocation,
         resume: &Resume,
     ) -> Result<Option<Continued<super::Live>>, CallError> {
-        let Some(sealed) = &resume.state else { return Ok(None) };
+        let Some(sealed) = &resume.state else {
+            // Answers to what nobody asked yet: they are taken where they fit what will be asked.
+            return Ok((!resume.answers.is_empty()).then(|| Continued::Replay(resume.answers.clone())));
+        };
         let wrong = |what: &str| CallError::InvalidParams(format!("requestState {what}; call again without it"));
         let principal = invocation.caller.principal.0.as_bytes();
         let plain = self.states.open(sealed, principal);

@@ -74,7 +74,7 @@ impl Conversation {
         let HostRequest { clock, answer, .. } = request;
         let stopped = clock.stop();
         self.seat.leave();
-        let answers = self.live.ask(requests).await;
+        let answers = self.live.ask(requests, |request, answer| questions::check_answer(request, answer).is_ok()).await;
         self.seat.come_back().await;
         drop(stopped);
         let answers = answers.map(Value::Object).map_err(|refused| HostRefusal::error(refused.to_string()));
