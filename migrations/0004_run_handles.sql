@@ -3,4 +3,5 @@
 ALTER TABLE runs ADD COLUMN error TEXT CHECK (error IS NULL OR json_type(error) = 'object');
 ALTER TABLE runs ADD COLUMN idempotency TEXT;
 ALTER TABLE runs ADD COLUMN tries INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE runs ADD COLUMN parent TEXT;
 CREATE INDEX runs_by_idempotency ON runs (idempotency, id) WHERE idempotency IS NOT NULL;

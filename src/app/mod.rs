@@ -72,7 +72,7 @@ impl App {
             started_at: clock.now(),
         };
         store.register_instance(&row).await?;
-        upkeep::sweep(&store, &settings.data_dir, &instance).await?;
+        let interrupted = upkeep::sweep(&store, &settings.data_dir, &instance).await?;
         let (runner, environments) = runner(settings, &lock, spawner).await?;
         let live = LiveRuns::default();
         let parts = Parts {
@@ -94,6 +94,10 @@ impl App {
             },
         };
         let tools = Tools::open(parts).await?;
+        let again = tools.start_again(&interrupted).await;
+        if again > 0 {
+            tracing::info!(runs = again, "Started {again} interrupted run(s) again");
+        }
         let app =
             Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
         app.lifecycle.tasks.spawn(upkeep::keep(app.store.clone(), app.auth.clone(), app.lifecycle.closing.clone()));

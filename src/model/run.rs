@@ -287,4 +287,6 @@ pub struct RunRow {
     pub idempotency: Option<String>,
     /// How often it was started.
     pub tries: i64,
+    /// The run that called it, where one did.
+    pub parent: Option<RunId>,
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::continuation::Continued;
 use super::domain::{Answer, Asking, CallError, Handle, Resume};
-use super::invoke::{Done, Invocation};
+use super::invoke::{Done, Invocation, Within};
+use super::repeat::{self, Repeated};
 use super::{Live, Tools, internal};
 use crate::jobs::Turn;
-use crate::model::{CallReply, Mode, RunEvent, RunId, Timestamp};
+use crate::model::{CallReply, Mode, RunEvent, RunId, RunRow, Timestamp};
 
 /// The lines to whoever called.
 pub(super) struct Lines {
@@ -46,16 +47,21 @@ impl Tools {
     /// Dropping the future kills the run, unless it is detached.
     pub(super) async fn attend(
         &self,
-        invocation: Invocation,
+        mut invocation: Invocation,
         resume: Resume,
         lines: Lines,
     ) -> Result<Attended, CallError> {
+        invocation.idempotency = repeat::key(&invocation)?;
         let invocation = Arc::new(invocation);
         let live = match self.continued(&invocation, &resume)? {
             Some(Continued::Live(live)) => live,
             Some(Continued::Lost) => return Ok(Attended::Lost),
             Some(Continued::Replay(recorded)) => self.start(&invocation, recorded)?,
-            None => self.start(&invocation, Map::new())?,
+            None => match self.start_or_repeat(&invocation).await? {
+                Repeated::Live(live) => live,
+                Repeated::Ended(done) => return Ok(Attended::Ended(done)),
+                Repeated::Elsewhere(run, begun) => return Ok(Attended::Detached(run, begun)),
+            },
         };
         live.listen(lines.events);
         let mut kill = KillOnDrop(Some(live.clone()));
@@ -104,16 +110,26 @@ impl Tools {
     }
 
     /// Starts a run in a task of its own, which lives until its row is written.
-    fn start(&self, invocation: &Arc<Invocation>, recorded: Map<String, serde_json::Value>) -> Result<Live, CallError> {
-        let id = self.clock.new_run_id();
-        let row = self.first_row(id, invocation);
+    pub(super) fn start(&self, invocation: &Arc<Invocation>, recorded: Map<String, Value>) -> Result<Live, CallError> {
+        let row = self.first_row(self.clock.new_run_id(), invocation);
+        self.start_row(invocation, row, recorded)
+    }
+
+    /// Starts the run of a row.
+    pub(super) fn start_row(
+        &self,
+        invocation: &Arc<Invocation>,
+        row: RunRow,
+        recorded: Map<String, Value>,
+    ) -> Result<Live, CallError> {
         self.store.start_run(row.clone()).map_err(|error| internal("a run could not be recorded", &error))?;
         let principal = invocation.caller.principal.clone();
-        let (live, entry) = self.live.enter((id, row.queued_at), principal, CancellationToken::new(), recorded);
+        let (live, entry) = self.live.enter((row.id, row.queued_at), principal, CancellationToken::new(), recorded);
         let (tools, invocation, run) = (self.clone(), Arc::clone(invocation), live.clone());
         self.lifecycle.tasks.spawn(async move {
             let lost = row.clone();
-            let done = AssertUnwindSafe(tools.run(&invocation, row, &run)).catch_unwind().await;
+            let within = Within { live: run.clone(), cancel: run.cancel.clone(), seat: None };
+            let done = AssertUnwindSafe(tools.run(invocation, row, within)).catch_unwind().await;
             let done = done
                 .unwrap_or_else(|_| Done { reply: Err(internal("a run's task panicked", &"see above")), row: lost });
             run.end(Arc::new(done));

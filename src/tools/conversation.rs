@@ -3,24 +3,34 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use super::Live;
+use super::invoke::Invocation;
 use super::questions::{self, Unaskable};
+use super::state::Scratch;
+use super::{Live, Tools};
 use crate::jobs::Seat;
-use crate::model::{ClientFacts, RunEvent};
+use crate::model::{RunEvent, RunId};
 use crate::runner::{HostRefusal, HostRequest, Said};
 
 /// The most bytes of log kept with a run.
 const LOG_BYTES: usize = 1 << 20;
 
 /// One run's talk with the server.
-pub(super) struct Conversation {
+pub(super) struct Talk {
+    pub(super) tools: Tools,
+    pub(super) invocation: Arc<Invocation>,
+    pub(super) run: RunId,
+    /// The run whose caller is asked: the outermost one.
     pub(super) live: Live,
-    pub(super) tool: String,
-    pub(super) client: ClientFacts,
     pub(super) seat: Arc<Seat>,
+    /// Cancelled when the run has ended: what it asked for is then done with.
+    pub(super) over: CancellationToken,
+    /// Held by the nested call that goes on.
+    pub(super) calls: Mutex<()>,
+    pub(super) scratch: Scratch,
 }
 
 /// What is left of it.
@@ -32,7 +42,7 @@ pub(super) struct Heard {
     pub(super) missing: Option<Value>,
 }
 
-impl Conversation {
+impl Talk {
     /// Listens until the run has ended.
     pub(super) async fn listen(self, mut said: mpsc::Receiver<Said>) -> Heard {
         let talk = Arc::new(self);
@@ -42,7 +52,7 @@ impl Conversation {
             match said {
                 Said::Event(event) => {
                     keep(&mut heard.log, &mut full, &event);
-                    talk.live.tell(event);
+                    talk.tell(event);
                 }
                 Said::Request(request) if request.method == "ask" => match talk.prepare(&request.params) {
                     Ok(prepared) => drop(requests.spawn(Arc::clone(&talk).ask(request, prepared))),
@@ -52,10 +62,21 @@ impl Conversation {
                     }
                     Err(Unaskable::Wrong(text)) => drop(request.answer.send(Err(HostRefusal::error(text)))),
                 },
-                Said::Request(request) => talk.other(request),
+                Said::Request(request) => drop(requests.spawn(Arc::clone(&talk).serve(request))),
             }
+            while requests.try_join_next().is_some() {}
         }
+        // Nested runs end, and their rows are written, before this one's is.
+        talk.over.cancel();
+        while requests.join_next().await.is_some() {}
         heard
+    }
+
+    /// Hands an event on. A nested run's progress would mix with its caller's.
+    fn tell(&self, event: RunEvent) {
+        if self.invocation.parent.is_none() || matches!(event, RunEvent::Log { .. }) {
+            self.live.tell(event);
+        }
     }
 
     /// The requests, checked and completed.
@@ -64,7 +85,7 @@ impl Conversation {
         let mut requests =
             requests.cloned().ok_or_else(|| Unaskable::Wrong("ask for at least one thing, by key".to_owned()))?;
         for request in requests.values_mut() {
-            questions::prepare(request, &self.tool, &self.client)?;
+            questions::prepare(request, &self.invocation.name, &self.invocation.client)?;
         }
         Ok(requests)
     }
@@ -74,26 +95,43 @@ impl Conversation {
         let HostRequest { clock, answer, .. } = request;
         let stopped = clock.stop();
         self.seat.leave();
-        let answers = self.live.ask(requests, |request, answer| questions::check_answer(request, answer).is_ok()).await;
-        self.seat.come_back().await;
+        let asked = async {
+            let fits = |request: &Value, answer: &Value| questions::check_answer(request, answer).is_ok();
+            let answers = self.live.ask(requests, fits).await;
+            self.seat.come_back().await;
+            answers
+        };
+        let answers = tokio::select! {
+            answers = asked => answers,
+            () = self.over.cancelled() => return,
+        };
         drop(stopped);
         let answers = answers.map(Value::Object).map_err(|refused| HostRefusal::error(refused.to_string()));
         let _ = answer.send(answers); // the script may have gone
     }
 
-    fn other(&self, request: HostRequest) {
-        let answer = match request.method.as_str() {
+    /// Serves every other request.
+    async fn serve(self: Arc<Self>, request: HostRequest) {
+        let HostRequest { method, params, answer, .. } = request;
+        let served = match method.as_str() {
+            "start_task" if self.invocation.parent.is_some() => {
+                Err(HostRefusal::error("a tool that another one called can't become a task"))
+            }
             "start_task" => {
                 self.live.detach();
                 Ok(json!({}))
             }
             "close_stream" => {
-                self.live.tell(RunEvent::CloseStream);
+                self.tell(RunEvent::CloseStream);
                 Ok(json!({}))
+            }
+            "call" => self.tools.call_nested(&self, params).await,
+            "state.get" | "state.set" | "state.delete" => {
+                self.tools.state(&self.invocation, &self.scratch, &method, params).await
             }
             other => Err(HostRefusal::error(format!("the server knows no request `{other}`"))),
         };
-        let _ = request.answer.send(answer); // the script may have gone
+        let _ = answer.send(served); // the script may have gone
     }
 }
 

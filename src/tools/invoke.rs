@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::arguments::{Checked, Checks};
-use super::conversation::Conversation;
+use super::conversation::Talk;
 use super::domain::CallError;
 use super::reply::Finished;
+use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
@@ -43,6 +46,22 @@ pub struct Invocation {
     pub request_id: String,
     /// The request's `_meta`.
     pub meta: Map<String, Value>,
+    /// How many calls it is nested in.
+    pub depth: u32,
+    /// The run that called it.
+    pub parent: Option<RunId>,
+    /// What makes a repeated call the same call.
+    pub idempotency: Option<String>,
+}
+
+/// Where a run happens: a call's own, or a nested one within it.
+pub(super) struct Within {
+    /// The run whose caller listens and is asked.
+    pub(super) live: Live,
+    /// Kills it.
+    pub(super) cancel: CancellationToken,
+    /// The slot of the run it is nested in.
+    pub(super) seat: Option<Arc<Seat>>,
 }
 
 /// How a call ended, with what `omniforge_test_tool` shows besides the answer.
@@ -62,11 +81,21 @@ impl Invocation {
 }
 
 impl Tools {
+    /// The same as [`Tools::run`], with a type that has an end: a run can hold another one.
+    pub(super) fn run_within(
+        self,
+        invocation: Arc<Invocation>,
+        row: RunRow,
+        within: Within,
+    ) -> BoxFuture<'static, Done> {
+        Box::pin(async move { self.run(invocation, row, within).await })
+    }
+
     /// Runs a script to its end and records the run.
-    pub(super) async fn run(&self, invocation: &Invocation, row: RunRow, live: &Live) -> Done {
+    pub(super) async fn run(&self, invocation: Arc<Invocation>, row: RunRow, within: Within) -> Done {
         let limits = self.limits_of(&invocation.definition);
         let mut running = Running { invocation, limits, row, missing: None };
-        let result = self.execute(&mut running, live).await;
+        let result = self.execute(&mut running, &within).await;
         running.row.ended_at = Some(self.clock.now());
         let reply = match result {
             Ok(outcome) => running.conclude(&outcome),
@@ -105,13 +134,14 @@ impl Tools {
             cpu_ms: 0,
             peak_memory_bytes: 0,
             sandbox: self.runner.sandbox(),
-            idempotency: None,
+            idempotency: invocation.idempotency.clone(),
             tries: 1,
+            parent: invocation.parent,
         }
     }
 
-    async fn execute(&self, running: &mut Running<'_>, live: &Live) -> Result<Outcome, Stopped> {
-        let (invocation, cancel) = (running.invocation, &live.cancel);
+    async fn execute(&self, running: &mut Running, within: &Within) -> Result<Outcome, Stopped> {
+        let (invocation, cancel) = (running.invocation.clone(), &within.cancel);
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
         let waits = self.policy.waits_for(&invocation.definition);
         if !waits.is_empty() {
@@ -121,14 +151,18 @@ impl Tools {
             None => None,
             Some(lock) => tokio::select! {
                 () = cancel.cancelled() => return Err(Stopped::Cancelled),
-                ready = self.environment(lock, live) => Some(ready.map_err(Stopped::Install)?),
+                ready = self.environment(lock, &within.live) => Some(ready.map_err(Stopped::Install)?),
             },
         };
-        let seat = tokio::select! {
-            () = cancel.cancelled() => return Err(Stopped::Cancelled),
-            seat = Seat::take(&self.gate, &invocation.caller.principal.0, &invocation.name) => seat,
+        let seat = match &within.seat {
+            Some(seat) => seat.clone(),
+            None => tokio::select! {
+                () = cancel.cancelled() => return Err(Stopped::Cancelled),
+                seat = Seat::take(&self.gate, &invocation.caller.principal.0, &invocation.name) => {
+                    Arc::new(seat.map_err(|busy| Stopped::Busy(busy.to_string()))?)
+                }
+            },
         };
-        let seat = Arc::new(seat.map_err(|busy| Stopped::Busy(busy.to_string()))?);
         running.row.started_at = Some(self.clock.now());
         let request = RunRequest {
             id: running.row.id,
@@ -138,13 +172,21 @@ impl Tools {
             arguments: invocation.arguments.raw.clone(),
             limits: running.limits.clone(),
             environment,
-            context: context(invocation, running.row.id),
+            context: context(&invocation, running.row.id),
             secrets: Vec::new(),
         };
         let (listener, said) = mpsc::channel(256);
-        let conversation =
-            Conversation { live: live.clone(), tool: invocation.name.clone(), client: invocation.client.clone(), seat };
-        let talk = tokio::spawn(conversation.listen(said));
+        let talk = Talk {
+            tools: self.clone(),
+            invocation,
+            run: running.row.id,
+            live: within.live.clone(),
+            seat,
+            over: cancel.child_token(),
+            calls: Mutex::default(),
+            scratch: Scratch::default(),
+        };
+        let talk = tokio::spawn(talk.listen(said));
         let outcome = self.runner.run(request, listener, cancel.clone()).await;
         let heard = talk.await.unwrap_or_default();
         running.row.log = heard.log;
@@ -167,18 +209,18 @@ impl Tools {
 }
 
 /// A run between its first row and its last.
-struct Running<'a> {
-    invocation: &'a Invocation,
+struct Running {
+    invocation: Arc<Invocation>,
     limits: Limits,
     row: RunRow,
     /// The capability that the client lacked, where the script asked for one.
     missing: Option<Value>,
 }
 
-impl Running<'_> {
+impl Running {
     /// Makes the answer and puts it on the row.
     fn conclude(&mut self, outcome: &Outcome) -> Result<CallReply, CallError> {
-        let (invocation, row) = (self.invocation, &mut self.row);
+        let (invocation, row) = (&self.invocation, &mut self.row);
         let output = invocation.checks.output.as_ref();
         let style = invocation.definition.style;
         let reply = Finished { run: row.id, style, outcome, limits: &self.limits, output }.reply();

@@ -10,10 +10,13 @@ mod conversation;
 mod domain;
 mod environment;
 mod invoke;
+mod nested;
 mod overview;
 mod questions;
+mod repeat;
 mod reply;
 mod schema;
+mod state;
 mod tasks;
 
 use std::collections::HashMap;
@@ -23,7 +26,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, broadcast, mpsc};
+use tokio::sync::{Mutex, Semaphore, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -105,6 +108,8 @@ pub struct Inner {
     builtins: HashMap<Builtin, Arc<Checks>>,
     /// Large validations at once: one a core.
     validations: Semaphore,
+    /// Held while a call with an idempotency key looks for its run and starts it.
+    repeats: Mutex<()>,
 }
 
 impl Deref for Tools {
@@ -137,7 +142,15 @@ impl Tools {
             builtins.insert(builtin, checks.expect("the built-ins' schemas are constants that a test compiles"));
         }
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Ok(Self { inner: Arc::new(Inner { parts, catalog, builtins, validations: Semaphore::new(cores) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                parts,
+                catalog,
+                builtins,
+                validations: Semaphore::new(cores),
+                repeats: Mutex::default(),
+            }),
+        })
     }
 
     /// Calls a saved tool.
@@ -166,6 +179,9 @@ impl Tools {
             client: request.client,
             door: request.door,
             request_id: request.request_id,
+            depth: 0,
+            parent: None,
+            idempotency: None,
             meta: request.meta,
         };
         let attended = self.attend(invocation, request.resume, lines).await?;

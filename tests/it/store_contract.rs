@@ -81,6 +81,7 @@ impl Bench {
             sandbox: SandboxLevel::Full,
             idempotency: None,
             tries: 1,
+            parent: None,
         }
     }
 

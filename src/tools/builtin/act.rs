@@ -130,6 +130,9 @@ impl Tools {
             door: "test",
             request_id: call.request_id,
             meta: call.meta,
+            depth: 0,
+            parent: None,
+            idempotency: None,
         };
         Ok(self.attend(invocation, call.resume, call.lines).await?)
     }

@@ -122,6 +122,7 @@ impl Tools {
             Builtin::RollbackTool => self.builtin_rollback(call).await,
             Builtin::GetRun => self.builtin_get_run(call).await,
             Builtin::ListRuns => self.builtin_list_runs(call).await,
+            Builtin::JobResult => self.builtin_job_result(call).await,
             Builtin::CancelRun => self.builtin_cancel_run(&call),
             Builtin::TestTool | Builtin::CallTool => unreachable!("these two can answer later, and are called apart"),
         }

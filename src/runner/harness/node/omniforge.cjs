@@ -108,6 +108,22 @@ class Context {
   roots_request = () => questions().roots();
   rootsRequest = () => questions().roots();
 
+  // Calls another saved tool; a promise of its structured value, or its text.
+  call = async (tool, args = {}) => {
+    const answer = await channel.request("call", { tool: String(tool), arguments: args });
+    return answer.value ?? answer.text;
+  };
+
+  // What the tool keeps for its caller from one call to the next; promises.
+  state = {
+    get: async (key, fallback, scope = "caller") => {
+      const answer = await channel.request("state.get", { key, scope });
+      return answer.found ? answer.value : fallback;
+    },
+    set: async (key, value, scope = "caller") => void (await channel.request("state.set", { key, value, scope })),
+    delete: async (key, scope = "caller") => (await channel.request("state.delete", { key, scope })).found,
+  };
+
   // From here on the call is a task, or a handle for clients without tasks: nobody has to wait for it.
   start_task = () => channel.request("start_task", {});
   startTask = () => channel.request("start_task", {});

@@ -6,7 +6,7 @@ _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "
 _ALIASES = {"warn": "warning", "fatal": "critical", "err": "error", "trace": "debug"}
 _OFFERS = (
     "log, debug, info, warning, error, progress, report_progress, "
-    "elicit, sample, roots, ask, elicitation, sampling, roots_request, start_task, close_stream, "
+    "call, state, elicit, sample, roots, ask, elicitation, sampling, roots_request, start_task, close_stream, "
     "tool, version, run_id, request_id, meta, caller, client_capabilities"
 )
 
@@ -131,6 +131,16 @@ class Context:
     def roots_request(self):
         """The request that `roots` sends, for `ask`."""
         return _questions().roots()
+
+    def call(self, tool, arguments=None, **more):
+        """Calls another saved tool; gives its structured value, or its text. Raises ToolError where it fails."""
+        answer = _asking().request("call", {"tool": str(tool), "arguments": dict(arguments or {}, **more)})
+        return answer["text"] if answer["value"] is None else answer["value"]
+
+    @property
+    def state(self):
+        """What the tool keeps for its caller from one call to the next: `get`, `set`, `delete`."""
+        return _questions().STATE
 
     def start_task(self):
         """From here on the call is a task, or a handle for clients without tasks: nobody has to wait for it."""

@@ -60,6 +60,25 @@ class Roots(list):
         yield  # A generator, so that awaiting ends at once.
 
 
+class State:
+    """What the tool keeps for its caller: JSON values of up to 64 KiB, 1 MiB in all."""
+
+    def get(self, key, default=None, scope="caller"):
+        """The value of a key."""
+        answer = asking.request("state.get", {"key": key, "scope": scope})
+        return answer["value"] if answer["found"] else default
+
+    def set(self, key, value, scope="caller"):
+        """Keeps a value."""
+        asking.request("state.set", {"key": key, "value": value, "scope": scope})
+
+    def delete(self, key, scope="caller"):
+        """Forgets a value; says whether there was one."""
+        return asking.request("state.delete", {"key": key, "scope": scope})["found"]
+
+
+STATE = State()
+
 def elicitation(message, schema=None, url=None):
     """The request of an elicitation: a form by its JSON schema (or a dataclass-like mapping of names), or a URL."""
     if url is not None:
