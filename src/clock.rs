@@ -77,6 +77,12 @@ impl Clock {
     }
 }
 
+/// The moment as RFC 3339 writes it, in UTC.
+pub fn rfc3339(at: Timestamp) -> String {
+    let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).ok();
+    moment.and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok()).unwrap_or_default()
+}
+
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -17,8 +17,8 @@ use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
 use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
-use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::Policy;
+use crate::tools::{Parts, RunEnd, Tools, ToolsOptions};
+use crate::trust::{Policy, ServerKey};
 
 pub use serve::{ServeOutput, serve};
 use upkeep::Keeper;
@@ -38,7 +38,7 @@ pub struct App {
     pub runner: Runner,
     /// Starting and stopping.
     pub lifecycle: Lifecycle,
-    live: LiveRuns,
+    live: LiveRuns<RunEnd>,
     lock: InstanceLock,
     instance: String,
     data_dir: PathBuf,
@@ -53,6 +53,7 @@ impl App {
         private_dir(&settings.data_dir)
             .with_context(|| format!("cannot make the data directory {}", settings.data_dir.display()))?;
         let clock = Clock::system();
+        let key = ServerKey::open(&settings.data_dir)?;
         let store = Store::open(&settings.data_dir, clock.clone()).await?;
         let auth = match settings.auth {
             AuthMode::Token => Auth::new(store.clone()).await?,
@@ -70,7 +71,7 @@ impl App {
             started_at: clock.now(),
         };
         store.register_instance(&row).await?;
-        upkeep::sweep(&store, &settings.data_dir, &instance).await?;
+        let interrupted = upkeep::sweep(&store, &settings.data_dir, &instance).await?;
         let (runner, environments) = runner(settings, &lock, spawner).await?;
         let live = LiveRuns::default();
         let parts = Parts {
@@ -80,6 +81,7 @@ impl App {
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
             live: live.clone(),
             policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
+            states: key.sealer("request state"),
             clock,
             lifecycle: lifecycle.clone(),
             instance: instance.clone(),
@@ -87,9 +89,14 @@ impl App {
                 strict_arguments: settings.strict_arguments,
                 limits: settings.limits.clone(),
                 ceilings: settings.ceilings.clone(),
+                inline_wait: settings.inline_wait,
             },
         };
         let tools = Tools::open(parts).await?;
+        let again = tools.start_again(&interrupted).await;
+        if again > 0 {
+            tracing::info!(runs = again, "Started {again} interrupted run(s) again");
+        }
         let app =
             Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
         let keeper =

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Auth;
 use crate::lifecycle::InstanceLock;
 use crate::runner::{Collected, Environments};
-use crate::store::Store;
+use crate::store::{RunSummary, Store};
 use crate::tools::Tools;
 
 /// How long run rows are kept, and how many.
@@ -17,11 +17,11 @@ const ROWS_KEPT: (Duration, u32) = (Duration::from_secs(30 * 24 * 3600), 1_000_0
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Marks the runs of dead processes as interrupted and removes what they left. An instance is dead when nobody holds
-/// its lock; ours is held by us.
+/// its lock; ours is held by us. Returns those runs.
 ///
 /// # Errors
 /// When the store or the data directory can't be read or cleaned.
-pub async fn sweep(store: &Store, data_dir: &Path, ours: &str) -> anyhow::Result<()> {
+pub async fn sweep(store: &Store, data_dir: &Path, ours: &str) -> anyhow::Result<Vec<RunSummary>> {
     let mut dead = Vec::new();
     for instance in store.list_instances().await? {
         if instance.id != ours && InstanceLock::is_free(data_dir, &instance.id)? {
@@ -39,7 +39,7 @@ pub async fn sweep(store: &Store, data_dir: &Path, ours: &str) -> anyhow::Result
         let (processes, runs) = (dead.len(), interrupted.len());
         tracing::info!(processes, runs, "Swept {processes} dead process(es); {runs} run(s) were interrupted");
     }
-    Ok(())
+    Ok(interrupted)
 }
 
 /// Directories of processes that died before they were registered.

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::config::{Options, Settings};
 use crate::model::{ClientFacts, Content, Scope, Scopes};
 use crate::runner::Spawner;
-use crate::tools::{CallRequest, Domain, SAVED};
+use crate::tools::{Answer, CallRequest, Domain, Resume, SAVED};
 
 /// The command's options.
 #[derive(Debug, clap::Args)]
@@ -122,9 +122,11 @@ async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Repl
         meta: Map::new(),
         client: ClientFacts::default(),
         door: "cli",
+        resume: Resume::default(),
     };
     let (events, _) = mpsc::channel(1);
-    let reply = app.tools.call(&owner, request, events, CancellationToken::new()).await?;
+    let answer = app.tools.call(&owner, request, events, CancellationToken::new()).await?;
+    let Answer::Reply(reply) = answer else { anyhow::bail!("saving was not answered at once") };
     let text = reply.content.iter().filter_map(|block| match block {
         Content::Text { text } => Some(text.as_str()),
         _ => None,

@@ -135,6 +135,8 @@ pub struct Settings {
     pub queue: usize,
     /// How long a call may wait for a slot.
     pub queue_wait: Duration,
+    /// How long a call of an `auto` tool waits before it becomes a handle.
+    pub inline_wait: Duration,
     /// How long running calls may go on after SIGTERM.
     pub drain: Duration,
     /// What the log shows (`tracing` filter syntax).
@@ -196,6 +198,7 @@ impl Settings {
             slots: positive("slots", options.slots, 2 * cores)?,
             queue: options.queue.unwrap_or(256),
             queue_wait: Duration::from_secs(options.queue_wait_seconds.unwrap_or(30)),
+            inline_wait: Duration::from_secs(options.inline_wait_seconds.unwrap_or(25)),
             drain: Duration::from_secs(options.drain_seconds.unwrap_or(5)),
             log: options.log.unwrap_or_else(|| "info,rmcp=warn,sqlx=warn".to_owned()),
         })

@@ -94,6 +94,8 @@ options! {
     queue / "OMNIFORGE_QUEUE": usize, "N";
     /// How long a call may wait for a slot [default: 30]
     queue_wait_seconds / "OMNIFORGE_QUEUE_WAIT_SECONDS": u64, "SECONDS";
+    /// How long a call of an `auto` tool waits before it goes on as a run to be fetched later [default: 25]
+    inline_wait_seconds / "OMNIFORGE_INLINE_WAIT_SECONDS": u64, "SECONDS";
     /// How long running calls may go on after SIGTERM [default: 5]
     drain_seconds / "OMNIFORGE_DRAIN_SECONDS": u64, "SECONDS";
     /// What the log shows, such as `debug` or `info,omniforge::runner=debug`

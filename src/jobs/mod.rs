@@ -2,6 +2,8 @@
 
 mod gate;
 mod live;
+mod seat;
 
 pub use gate::{Gate, GateError, GateOptions, Slot};
-pub use live::{LiveEntry, LiveRuns};
+pub use live::{LiveEntry, LiveRun, LiveRuns, NoAnswer, PATIENCE, Turn};
+pub use seat::Seat;

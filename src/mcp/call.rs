@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ContentBlock, ErrorData, ProgressNotification, ProgressNotificationParam,
-    ProgressToken, ResourceContents, ServerJsonRpcMessage, ServerNotification,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ProgressNotification,
+    ProgressNotificationParam, ProgressToken, ResourceContents, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
@@ -14,15 +14,18 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::era::Era;
-use super::{OneAnswer, OwnStream, RawArguments, error};
+use super::{OneAnswer, OwnStream, RawArguments, ask, error};
 use crate::model::{CallReply, Caller, ClientFacts, Content, LogLevel, RunEvent};
-use crate::tools::{CallError, CallRequest, Domain};
+use crate::tools::{Answer, CallError, CallRequest, Domain, Resume};
 
 /// How many events may wait for a client that reads slowly.
 const EVENTS: usize = 256;
 
 /// How long a cancelled call may take to end before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a client whose stream was ended early shall wait before it comes back.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Where `_meta` holds the key that makes a repeated call the same call; the header `Idempotency-Key` stands for it.
 const IDEMPOTENCY_KEY: &str = "omniforge/idempotency-key";
@@ -46,27 +49,64 @@ pub(super) async fn call(
     route: Route,
     params: CallToolRequestParams,
     context: RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
+) -> Result<CallToolResponse, ErrorData> {
     let request = request(&route, params, &context)?;
     let (sender, receiver) = mpsc::channel(EVENTS);
     let stop = context.ct.clone();
     let mut outlet = Outlet::new(&route, &context);
     let done = CancellationToken::new();
     let work = async {
-        let reply = domain.call(&route.caller, request, sender, stop.clone()).await;
+        let answer = converse(domain, &route, request, (sender, &stop, &context.peer)).await;
         done.cancel();
-        reply
+        answer
     };
     let both = async { tokio::join!(work, outlet.forward(receiver, done.clone(), stop.clone())).0 };
     let overdue = async {
         stop.cancelled().await;
         tokio::time::sleep(CANCEL_GRACE).await;
     };
-    let reply = tokio::select! {
-        reply = both => reply,
+    let answer = tokio::select! {
+        answer = both => answer,
         () = overdue => Err(CallError::Cancelled),
     };
-    reply.map(|reply| result(reply, route.era)).map_err(error::from_call)
+    match answer {
+        Ok(Answer::Reply(reply)) => Ok(CallToolResponse::Complete(result(reply, route.era))),
+        Ok(Answer::Asking(asking)) => ask::input_required(asking),
+        Ok(Answer::Handle(handle)) if has_tasks(route.era, &context) => Ok(ask::task(&handle)),
+        Ok(Answer::Handle(handle)) => Ok(CallToolResponse::Complete(result(handle.reply, route.era))),
+        // The code is 2026-07-28's: in older versions it is for the tool to say.
+        Err(CallError::MissingCapability { text, .. }) if !route.era.is_modern() => {
+            Ok(CallToolResponse::Complete(result(CallReply::error(text), route.era)))
+        }
+        Err(error) => Err(error::from_call(error)),
+    }
+}
+
+/// Calls, and puts what the script asks to a client that waits with its request open.
+async fn converse(
+    domain: &Arc<dyn Domain>,
+    route: &Route,
+    mut request: CallRequest,
+    (events, stop, peer): (mpsc::Sender<RunEvent>, &CancellationToken, &Peer<RoleServer>),
+) -> Result<Answer, CallError> {
+    loop {
+        let answer = domain.call(&route.caller, request.clone(), events.clone(), stop.clone()).await?;
+        let asking = match answer {
+            Answer::Asking(asking) if !route.era.is_modern() => asking,
+            other => return Ok(other),
+        };
+        let state = Some(asking.state.clone());
+        request.resume = tokio::select! {
+            resume = ask::put(peer, asking) => resume,
+            // Comes back once more, so that the run is stopped.
+            () = stop.cancelled() => Resume { state, ..Resume::default() },
+        };
+    }
+}
+
+/// Whether the request's client takes tasks.
+fn has_tasks(era: Era, context: &RequestContext<RoleServer>) -> bool {
+    era.is_modern() && context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
 fn request(
@@ -96,6 +136,11 @@ fn request(
         meta,
         client: client(route.era, context),
         door: "mcp",
+        resume: Resume {
+            state: params.request_state,
+            answers: params.input_responses.unwrap_or_default().into_iter().collect(),
+            ..Resume::default()
+        },
     })
 }
 
@@ -188,6 +233,12 @@ impl Outlet {
                 params.total = total;
                 params.message = message.filter(|_| self.era.has_annotations());
                 Some(ServerNotification::ProgressNotification(ProgressNotification::new(params)))
+            }
+            RunEvent::CloseStream => {
+                if let Some(own) = &self.own {
+                    let _ = own.0.send(ServerSseMessage::retry(RETRY)).await;
+                }
+                None
             }
             RunEvent::Log { .. } => None,
         };

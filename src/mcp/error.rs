@@ -10,6 +10,10 @@ pub(super) fn from_call(error: CallError) -> ErrorData {
     match error {
         CallError::UnknownTool { .. } | CallError::InvalidParams(_) => ErrorData::invalid_params(text, None),
         CallError::Protocol { code, .. } => ErrorData::new(ErrorCode(code), text, None),
+        CallError::MissingCapability { required, .. } => {
+            let data = serde_json::json!({"requiredCapabilities": required});
+            ErrorData::new(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY, text, Some(data))
+        }
         CallError::Cancelled | CallError::Internal { .. } => ErrorData::internal_error(text, None),
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData,
-    InitializeResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, SubscriptionFilter,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    ErrorData, GetTaskParams, GetTaskResult, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 
@@ -15,7 +15,7 @@ use super::call::{self, Route};
 use super::changes::Changes;
 use super::era::Era;
 use super::listing::Pages;
-use super::{Identity, error};
+use super::{Identity, error, tasks};
 use crate::model::{Caller, LogLevel};
 use crate::tools::Domain;
 
@@ -108,8 +108,12 @@ pub(super) fn era_of(context: &RequestContext<RoleServer>) -> Era {
 #[expect(deprecated, reason = "`logging` is deprecated in 2026-07-28 and lives on in every version that we serve")]
 impl ServerHandler for Handler {
     fn get_info(&self) -> InitializeResult {
-        let capabilities =
-            ServerCapabilities::builder().enable_logging().enable_tools().enable_tool_list_changed().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_tasks()
+            .build();
         InitializeResult::new(capabilities)
             .with_server_info(super::server_info())
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
@@ -155,7 +159,37 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         let era = era_of(&context);
         let route = Route { caller: self.caller(&context)?, era, level: self.level(era, &context) };
-        call::call(&self.shared.domain, route, request, context).await.map(CallToolResponse::Complete)
+        call::call(&self.shared.domain, route, request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let caller = self.caller(&context)?;
+        let view = self.shared.domain.task(&caller, &request.task_id).await.map_err(error::from_call)?;
+        tasks::get(view)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context)?;
+        let answers = request.input_responses.into_iter().collect();
+        let answered = self.shared.domain.answer_task(&caller, &request.task_id, answers).await;
+        answered.map_err(error::from_call)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.caller(&context)?;
+        self.shared.domain.cancel_task(&caller, &request.task_id).await.map_err(error::from_call)
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -205,7 +239,15 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const KNOWN: [&str; 4] = ["tools/list", "tools/call", "logging/setLevel", "subscriptions/listen"];
+        const KNOWN: [&str; 7] = [
+            "tools/list",
+            "tools/call",
+            "logging/setLevel",
+            "subscriptions/listen",
+            "tasks/get",
+            "tasks/update",
+            "tasks/cancel",
+        ];
         if KNOWN.contains(&&*request.method) {
             let text = format!("the parameters of `{}` do not have the shape that its schema asks for", request.method);
             return Err(ErrorData::invalid_params(text, None));

@@ -3,6 +3,7 @@
 //!
 //! It knows HTTP only as requests and responses: who may come in, and what a URL means, is the edges' business.
 
+mod ask;
 mod call;
 mod changes;
 mod era;
@@ -14,6 +15,7 @@ mod pipe;
 mod refusal;
 mod server;
 mod sessions;
+mod tasks;
 
 use std::sync::Arc;
 

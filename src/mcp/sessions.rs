@@ -204,7 +204,14 @@ impl SessionManager for Sessions {
         let entry = self.streams(id);
         let keep_priming = entry.as_ref().is_some_and(|(_, era, _)| era.has_priming_events());
         let main = self.inner.create_stream(id, message).await?;
-        Ok(Merged { main: Box::pin(main), own, held: None, keep_priming, _open: entry.map(|(open, ..)| open) })
+        Ok(Merged {
+            main: Box::pin(main),
+            own,
+            held: None,
+            keep_priming,
+            ended: false,
+            _open: entry.map(|(open, ..)| open),
+        })
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
@@ -219,7 +226,7 @@ impl SessionManager for Sessions {
         let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
         let own = self.news(told.unwrap_or_default());
         let changes = self.changes.clone();
-        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, _open: open };
+        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, ended: false, _open: open };
         Ok(merged.take_until(async move { changes.closed().await }))
     }
 
@@ -234,7 +241,7 @@ impl SessionManager for Sessions {
         let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
         let own = if standalone { self.news(told.unwrap_or_default()) } else { mpsc::channel(1).1 };
         let changes = self.changes.clone();
-        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, _open: open };
+        let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, ended: false, _open: open };
         Ok(merged
             .take_until(async move { if standalone { changes.closed().await } else { std::future::pending().await } }))
     }
@@ -246,6 +253,7 @@ struct Merged<S> {
     own: mpsc::Receiver<ServerSseMessage>,
     held: Option<ServerSseMessage>,
     keep_priming: bool,
+    ended: bool,
     _open: Option<Arc<()>>,
 }
 
@@ -254,7 +262,12 @@ impl<S: Stream<Item = ServerSseMessage>> Stream for Merged<S> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
             if let Poll::Ready(Some(message)) = self.own.poll_recv(context) {
+                // Without a message it is the script's wish that the stream ends; the client comes back for the rest.
+                self.ended = message.message.is_none();
                 return Poll::Ready(Some(message));
             }
             if self.held.is_some() {

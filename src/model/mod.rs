@@ -14,8 +14,8 @@ pub use language::{Language, Style};
 pub use limits::{Ceilings, Limit, Limits};
 pub use name::{NameError, ToolName};
 pub use run::{
-    Capture, Ending, LogLevel, Outcome, ReturnValue, RunEvent, RunId, RunRow, SandboxLevel, Stream, ToolException,
-    Usage,
+    Capture, Ending, LogLevel, Outcome, ReturnValue, RunError, RunEvent, RunId, RunRow, SandboxLevel, Stream,
+    ToolException, Usage,
 };
 pub use tool::{
     EnvironmentLock, Grants, Inferred, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,

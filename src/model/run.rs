@@ -65,6 +65,8 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         logger: Option<String>,
     },
+    /// `ctx.close_stream()`: the response stream may end before the answer.
+    CloseStream,
     /// `ctx.progress(progress, total, message)`.
     Progress {
         /// How far.
@@ -223,6 +225,15 @@ pub struct Outcome {
     pub sandbox: SandboxLevel,
 }
 
+/// The JSON-RPC error of a call that has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunError {
+    /// The code.
+    pub code: i32,
+    /// The message.
+    pub message: String,
+}
+
 /// A row of the run history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRow {
@@ -258,6 +269,8 @@ pub struct RunRow {
     pub is_error: bool,
     /// The answer: content, structured value and error flag as MCP's `CallToolResult` JSON.
     pub result: Option<String>,
+    /// The JSON-RPC error that the call ended in instead.
+    pub error: Option<RunError>,
     /// The standard output, up to the inline limit.
     pub stdout: String,
     /// The standard error, up to the inline limit.
@@ -270,4 +283,10 @@ pub struct RunRow {
     pub peak_memory_bytes: i64,
     /// How it was confined.
     pub sandbox: SandboxLevel,
+    /// Hash of principal, tool, arguments and the caller's key, where the call had one: a repeated call finds it by this.
+    pub idempotency: Option<String>,
+    /// How often it was started.
+    pub tries: i64,
+    /// The run that called it, where one did.
+    pub parent: Option<RunId>,
 }

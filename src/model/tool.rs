@@ -22,6 +22,20 @@ pub enum Mode {
     Auto,
     /// Always inline.
     Sync,
+    /// Never inline: a handle, or a task.
+    Async,
+}
+
+impl Mode {
+    /// The mode of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "sync" => Some(Self::Sync),
+            "async" => Some(Self::Async),
+            _ => None,
+        }
+    }
 }
 
 /// The reach a version asks for (DESIGN §3). Empty means none.
@@ -101,10 +115,29 @@ pub struct ToolDefinition {
     pub grants: Grants,
     /// How calls answer.
     pub mode: Mode,
+    /// Only clients with the tasks extension may call it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub task_required: bool,
+    /// An asynchronous run that the server's end interrupted is started again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub retry: bool,
     /// Arguments are never coerced.
     pub strict_arguments: bool,
     /// The fixed dependencies; `None` where there are none.
     pub lock: Option<EnvironmentLock>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl ToolDefinition {
+    /// Whether the tool is listed with its output schema. An asynchronous one is not: strict clients refuse a handle as
+    /// the result of a tool that lists one.
+    pub fn lists_output(&self) -> bool {
+        self.output_schema.is_some() && self.mode != Mode::Async
+    }
 }
 
 /// A tool's row: what may change about it.

@@ -29,12 +29,17 @@ pub(super) struct Dispatch<'a> {
 impl Dispatch<'_> {
     /// The frame's bytes; `None` when they are more than a frame holds.
     pub(super) fn to_frame(&self) -> Option<Vec<u8>> {
-        let mut frame = vec![0u8; 4];
-        serde_json::to_writer(&mut frame, self).expect("a dispatch has string keys only");
-        let length = u32::try_from(frame.len() - 4).ok()?;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
-        Some(frame)
+        to_frame(self)
     }
+}
+
+/// The bytes of a frame; `None` when they are more than a frame holds.
+pub(super) fn to_frame(message: &impl Serialize) -> Option<Vec<u8>> {
+    let mut frame = vec![0u8; 4];
+    serde_json::to_writer(&mut frame, message).expect("frames have string keys only");
+    let length = u32::try_from(frame.len() - 4).ok()?;
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    Some(frame)
 }
 
 /// A frame of the harness's, understood.
@@ -42,6 +47,15 @@ impl Dispatch<'_> {
 pub(super) enum Frame {
     /// Something the script says.
     Event(RunEvent),
+    /// Something the script asks for and waits for.
+    Request {
+        /// The script's number for it.
+        id: u64,
+        /// What it wants.
+        method: String,
+        /// With what.
+        params: Value,
+    },
     /// What `main` handed back.
     Return(ReturnValue),
     /// The inspector's answer, whatever its shape.
@@ -168,6 +182,14 @@ impl From<Returned> for ReturnValue {
     }
 }
 
+#[derive(Deserialize)]
+struct Asked {
+    id: u64,
+    method: String,
+    #[serde(default)]
+    params: Value,
+}
+
 fn parse(bytes: &[u8]) -> Result<Frame, FrameError> {
     #[derive(Deserialize)]
     struct Tag {
@@ -177,6 +199,11 @@ fn parse(bytes: &[u8]) -> Result<Frame, FrameError> {
     let tag: Tag = serde_json::from_slice(bytes).map_err(malformed)?;
     match tag.r#type.as_str() {
         "log" | "progress" => serde_json::from_slice(bytes).map(Frame::Event),
+        "request" => serde_json::from_slice::<Asked>(bytes).map(|Asked { id, method, params }| Frame::Request {
+            id,
+            method,
+            params,
+        }),
         "return" => serde_json::from_slice::<Returned>(bytes).map(|returned| Frame::Return(returned.into())),
         "inspected" | "code_error" => serde_json::from_slice(bytes).map(Frame::Answer),
         other => {

@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = &embed![
     "node/jsdoc.cjs",
     "node/loading.cjs",
     "node/omniforge.cjs",
+    "node/questions.cjs",
     "node/results.cjs",
     "node/syntax.cjs",
     "node/vendor/acorn.js",
@@ -33,6 +34,7 @@ const FILES: &[(&str, &str)] = &embed![
     "python/compile.py",
     "python/lib/omniforge/__init__.py",
     "python/lib/_omniforge/__init__.py",
+    "python/lib/_omniforge/asking.py",
     "python/lib/_omniforge/channel.py",
     "python/lib/_omniforge/content.py",
     "python/lib/_omniforge/context.py",
@@ -53,6 +55,7 @@ const FILES: &[(&str, &str)] = &embed![
     "python/lib/_omniforge/inspector/signature.py",
     "python/lib/_omniforge/inspector/values.py",
     "python/lib/_omniforge/program.py",
+    "python/lib/_omniforge/questions.py",
     "python/lib/_omniforge/results.py",
 ];
 

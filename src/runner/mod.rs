@@ -2,10 +2,12 @@
 
 mod advice;
 mod capture;
+mod conversation;
 pub mod environment;
 mod error;
 mod frames;
 mod harness;
+mod host;
 mod inspect;
 mod inspection;
 mod interpreters;
@@ -16,6 +18,7 @@ mod process;
 mod sandbox;
 mod selftest;
 mod spawner;
+mod timer;
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, Permissions};
@@ -28,7 +31,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{Language, Limits, Outcome, RunEvent, RunId, SandboxLevel, Style};
+use crate::model::{Language, Limits, Outcome, RunId, SandboxLevel, Style};
 use frames::Frame;
 use process::Finished;
 use spawner::SpawnerClient;
@@ -38,6 +41,7 @@ pub use environment::{
     check_requires_python, parse_requirements,
 };
 pub use error::RunnerError;
+pub use host::{HostRefusal, HostRequest, RunClock, Said, Stopped};
 pub use inspection::{CodeError, Inspection};
 pub use interpreters::Runtime;
 pub use spawner::{Spawner, run_spawner_if_asked};
@@ -117,7 +121,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Runs a script to its end. Events arrive on `events` in order; when that channel is full they are dropped.
+    /// Runs a script to its end. What it says arrives on `listener` in order; when that channel is full, events are
+    /// dropped, and requests wait.
     ///
     /// # Errors
     /// When the process can't be started. A script that fails is an [`Outcome`].
@@ -127,17 +132,17 @@ impl Runner {
     pub async fn run(
         &self,
         request: RunRequest,
-        events: mpsc::Sender<RunEvent>,
+        listener: mpsc::Sender<Said>,
         cancel: CancellationToken,
     ) -> Result<Outcome, RunnerError> {
-        let finished = self.finish(&request, false, &events, &cancel).await?;
+        let finished = self.finish(&request, false, &listener, &cancel).await?;
         Ok(outcome::of(finished, request.style, self.inner.sandbox))
     }
 
     /// Has the harness look at code that is not executed; its answer, where it gave one.
     pub(self) async fn look_at(&self, request: &RunRequest) -> Result<(Option<Value>, Outcome), RunnerError> {
-        let (events, _nobody) = mpsc::channel(1);
-        let mut finished = self.finish(request, true, &events, &CancellationToken::new()).await?;
+        let (listener, _) = mpsc::channel(1);
+        let mut finished = self.finish(request, true, &listener, &CancellationToken::new()).await?;
         let answer = match std::mem::replace(&mut finished.last, Ok(None)) {
             Ok(Some(Frame::Answer(answer))) => Some(answer),
             other => {
@@ -152,11 +157,11 @@ impl Runner {
         &self,
         request: &RunRequest,
         inspect: bool,
-        events: &mpsc::Sender<RunEvent>,
+        listener: &mpsc::Sender<Said>,
         cancel: &CancellationToken,
     ) -> Result<Finished, RunnerError> {
         let runtime = self.runtime(request.language).ok_or(RunnerError::NoRuntime { language: request.language })?;
-        self.finish_with(runtime, (request, inspect), events, cancel).await
+        self.finish_with(runtime, (request, inspect), listener, cancel).await
     }
 
     /// The same with a runtime that need not be one of those that were found.
@@ -164,12 +169,12 @@ impl Runner {
         &self,
         runtime: &Runtime,
         (request, inspect): (&RunRequest, bool),
-        events: &mpsc::Sender<RunEvent>,
+        listener: &mpsc::Sender<Said>,
         cancel: &CancellationToken,
     ) -> Result<Finished, RunnerError> {
         let inner = &self.inner;
         let (launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
-        let finished = process::execute(&inner.spawner, launch, events, cancel).await;
+        let finished = process::execute(&inner.spawner, launch, listener, cancel).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }

@@ -13,7 +13,7 @@ pub(super) fn of(finished: Finished, style: Style, sandbox: SandboxLevel) -> Out
     let mut result_too_long = false;
     let returned = match finished.last {
         Ok(Some(Frame::Return(value))) => Some(value),
-        Ok(Some(Frame::Answer(_) | Frame::Event(_))) => {
+        Ok(Some(Frame::Answer(_) | Frame::Event(_) | Frame::Request { .. })) => {
             problem = Some("the tool broke the result protocol: it answered as an inspector".to_owned());
             None
         }

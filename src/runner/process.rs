@@ -9,7 +9,6 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
-use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -19,11 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunnerError;
 use super::capture::{StreamCapture, StreamEnd};
-use super::frames::{Frame, FrameError, FrameReader};
+use super::conversation::Conversation;
+use super::frames::{Frame, FrameError};
+use super::host::{RunClock, Said};
 use super::sandbox::spec::{Report, Spec};
 use super::sandbox::sys;
 use super::spawner::{SpawnerClient, receive_with_descriptors};
-use crate::model::{Capture, Limits, RunEvent, SandboxLevel};
+use super::timer::Timer;
+use crate::model::{Capture, Limits, SandboxLevel};
 
 /// How long a tool that has handed its result back may take to leave.
 const GRACE: Duration = Duration::from_millis(100);
@@ -94,7 +96,7 @@ enum News {
 pub(super) async fn execute(
     spawner: &SpawnerClient,
     launch: Launch,
-    events: &mpsc::Sender<RunEvent>,
+    listener: &mpsc::Sender<Said>,
     cancel: &CancellationToken,
 ) -> Result<Finished, RunnerError> {
     let started = Instant::now();
@@ -112,8 +114,11 @@ pub(super) async fn execute(
     let capture = |path| StreamCapture::new(limits.output_inline_bytes, limits.output_spool_bytes, path);
     let (mut stdout, mut stderr) = (capture(stdout_path), capture(stderr_path));
     let mut supervisor = Supervisor::new(channels.status, spec.level);
+    let clock = RunClock::new();
+    let timer = Timer::new(started + limits.wall, &clock);
+    let conversation = Conversation { listener, clock, result_limit: limits.result_bytes };
     let supervised = async {
-        let result = supervisor.run(started + limits.wall, cancel, news).await;
+        let result = supervisor.run(timer, cancel, news).await;
         over.cancel();
         result
     };
@@ -121,7 +126,7 @@ pub(super) async fn execute(
         supervised,
         read_stream(&mut stdout, channels.stdout, &over, &tell),
         read_stream(&mut stderr, channels.stderr, &over, &tell),
-        converse(channels.control.zip(frame), limits.result_bytes, events, (&over, &tell)),
+        converse(channels.control.zip(frame), conversation, (&over, &tell)),
     );
     supervised?;
     let lost = RunnerError::io("keep a run's output");
@@ -189,33 +194,15 @@ async fn drained(over: &CancellationToken) {
     tokio::time::sleep(DRAIN).await;
 }
 
-/// Sends the dispatch and takes frames until the last one.
+/// Talks with the harness until its last frame, and tells the supervisor that it came.
 async fn converse(
     control: Option<(UnixStream, Vec<u8>)>,
-    result_limit: u64,
-    events: &mpsc::Sender<RunEvent>,
+    conversation: Conversation<'_>,
     (over, tell): (&CancellationToken, &mpsc::Sender<News>),
 ) -> Result<Option<Frame>, FrameError> {
     let Some((mut control, frame)) = control else { return Ok(None) };
-    let (mut from_tool, mut to_tool) = control.split();
-    let mut reader = FrameReader::new(result_limit);
-    let receive = async {
-        loop {
-            match reader.next(&mut from_tool).await? {
-                // A listener that is slow or gone misses events; the run goes on.
-                Some(Frame::Event(event)) => drop(events.try_send(event)),
-                last => return Ok(last),
-            }
-        }
-    };
-    let send = async {
-        // A tool that doesn't read its request ends by itself or at its deadline.
-        let _unread = to_tool.write_all(&frame).await;
-        std::future::pending::<()>().await
-    };
     let last = tokio::select! {
-        last = receive => last,
-        () = send => Ok(None),
+        last = conversation.hold(&mut control, frame) => last,
         () = drained(over) => Ok(None),
     };
     if !matches!(last, Ok(None)) {
@@ -264,7 +251,7 @@ impl Supervisor {
 
     async fn run(
         &mut self,
-        deadline: Instant,
+        mut timer: Timer,
         cancel: &CancellationToken,
         mut news: mpsc::Receiver<News>,
     ) -> Result<(), RunnerError> {
@@ -273,7 +260,7 @@ impl Supervisor {
         loop {
             tokio::select! {
                 () = cancel.cancelled(), if self.stop.is_none() => self.end(Stop::Cancelled),
-                () = tokio::time::sleep_until(deadline), if self.stop.is_none() => self.end(Stop::Timeout),
+                () = timer.over(), if self.stop.is_none() => self.end(Stop::Timeout),
                 Some(news) = news.recv() => match news {
                     News::Flooded => self.end(Stop::Flooded),
                     News::Settled => kill_at = Some(Instant::now() + GRACE),

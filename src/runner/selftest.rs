@@ -55,8 +55,8 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
         secrets: Vec::new(),
     };
     let shell = runner.runtime(Language::Bash).cloned().unwrap_or_else(plain_shell);
-    let (events, _nobody) = mpsc::channel(1);
-    let finished = runner.finish_with(&shell, (&request, false), &events, &CancellationToken::new()).await?;
+    let (listener, _) = mpsc::channel(1);
+    let finished = runner.finish_with(&shell, (&request, false), &listener, &CancellationToken::new()).await?;
     let outcome = outcome::of(finished, Style::Script, level);
     tokio::fs::remove_file(&hidden).await.map_err(&failed)?;
     if outcome.ending == Ending::Ok && outcome.stdout.text.trim() == HOLDS {

@@ -17,6 +17,7 @@ mod run_rows;
 mod run_upkeep;
 mod runs;
 mod sign_in;
+mod state;
 mod tools;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ pub use identity::{Hash, NewToken, Principal, PrincipalKind, Token};
 pub use instances::Instance;
 pub use runs::{RunFilter, RunState, RunSummary};
 pub use sign_in::SessionRow;
+pub use state::StateOwner;
 pub use tools::{NewTool, NewVersion, Serving};
 
 /// The store of one data directory. Clones share its connections.

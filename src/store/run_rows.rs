@@ -52,6 +52,10 @@ pub(super) struct RunColumns {
     pub stdout: String,
     pub stderr: String,
     pub log: String,
+    pub error: Option<String>,
+    pub idempotency: Option<String>,
+    pub tries: i64,
+    pub parent: Option<String>,
 }
 
 impl TryFrom<SummaryColumns> for RunSummary {
@@ -106,11 +110,19 @@ impl TryFrom<RunColumns> for RunRow {
             cpu_ms: row.cpu_ms,
             peak_memory_bytes: row.peak_memory_bytes,
             sandbox: sandbox(&row.sandbox)?,
+            error: row
+                .error
+                .map(|error| serde_json::from_str(&error))
+                .transpose()
+                .map_err(|error| corrupt("error of a run", error))?,
+            idempotency: row.idempotency,
+            tries: row.tries,
+            parent: row.parent.as_deref().map(run_id).transpose()?,
         })
     }
 }
 
-fn run_id(text: &str) -> Result<RunId, StoreError> {
+pub(super) fn run_id(text: &str) -> Result<RunId, StoreError> {
     text.parse().map(RunId).map_err(|error| corrupt("run id", error))
 }
 
@@ -161,17 +173,23 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
     let sandbox = run.sandbox.as_str();
     let coerced = serde_json::to_string(&run.coerced)
         .map_err(|source| StoreError::Encode { what: "list of coercions", source })?;
+    let error = run.error.as_ref().map(serde_json::to_string).transpose();
+    let error = error.map_err(|source| StoreError::Encode { what: "error of a run", source })?;
+    let parent = run.parent.map(|parent| parent.to_string());
     sqlx::query!(
         "INSERT INTO runs (id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at,
                            ended_at, ending, ending_detail, is_error, cpu_ms, peak_memory_bytes, sandbox, coerced,
-                           arguments, result, stdout, stderr, log)
+                           arguments, result, stdout, stderr, log, error, idempotency, tries,
+                           parent)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                 $23)
+                 $23, $24, $25, $26, $27)
          ON CONFLICT (id) DO UPDATE SET
              started_at = excluded.started_at, ended_at = excluded.ended_at, ending = excluded.ending,
              ending_detail = excluded.ending_detail, is_error = excluded.is_error, cpu_ms = excluded.cpu_ms,
              peak_memory_bytes = excluded.peak_memory_bytes, sandbox = excluded.sandbox, coerced = excluded.coerced,
-             result = excluded.result, stdout = excluded.stdout, stderr = excluded.stderr, log = excluded.log",
+             result = excluded.result, stdout = excluded.stdout, stderr = excluded.stderr, log = excluded.log,
+             error = excluded.error, tries = excluded.tries,
+             instance = excluded.instance",
         id,
         tool,
         run.tool_name,
@@ -194,7 +212,11 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
         run.result,
         run.stdout,
         run.stderr,
-        run.log
+        run.log,
+        error,
+        run.idempotency,
+        run.tries,
+        parent
     )
     .execute(connection)
     .await?;

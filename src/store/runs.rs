@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::run_rows::{RunColumns, SummaryColumns};
+use super::run_rows::{RunColumns, SummaryColumns, run_id};
 use super::{Store, StoreError};
 use crate::model::{Ending, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
 
@@ -160,7 +160,7 @@ impl Store {
             RunColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
                       ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, coerced,
-                      arguments, result, stdout, stderr, log
+                      arguments, result, stdout, stderr, log, error, idempotency, tries, parent
                FROM runs WHERE id = $1"#,
             id
         )
@@ -168,6 +168,19 @@ impl Store {
         .await?
         .map(RunRow::try_from)
         .transpose()
+    }
+
+    /// The newest run of this caller's key.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn run_by_idempotency(&self, key: &str) -> Result<Option<RunId>, StoreError> {
+        let waiting = self.recorder.all();
+        let waiting = waiting.iter().filter(|row| row.idempotency.as_deref() == Some(key)).map(|row| row.id).max();
+        let stored =
+            sqlx::query_scalar!(r#"SELECT id AS "id!" FROM runs WHERE idempotency = $1 ORDER BY id DESC LIMIT 1"#, key);
+        let stored = stored.fetch_optional(self.read()).await?.map(|id| run_id(&id)).transpose()?;
+        Ok(waiting.max(stored))
     }
 
     /// Runs, newest first. The next page is asked for with the last one's id as `before`.

@@ -13,7 +13,7 @@ use super::arguments::Checks;
 use super::builtin::Builtin;
 use super::domain::{Change, ListedTool, ToolList};
 use super::schema::{self, SchemaError};
-use crate::model::{Caller, PrincipalId, Tool, ToolDefinition, ToolId, VersionNumber};
+use crate::model::{Caller, Mode, PrincipalId, Tool, ToolDefinition, ToolId, VersionNumber};
 use crate::store::{Store, StoreError};
 
 /// The cache's last resort: how stale a list may be when no news came.
@@ -84,6 +84,8 @@ impl Catalog {
     async fn load(&self, generation: u64, caller: &Caller) -> Result<Arc<Seen>, StoreError> {
         let visible = self.store.visible_tools(&caller.principal).await?;
         let builtins = Builtin::ALL.into_iter().filter(|builtin| caller.scopes.has(builtin.scope()));
+        let jobs = visible.iter().any(|(_, version)| version.definition.mode == Mode::Async);
+        let builtins = builtins.filter(|builtin| jobs || *builtin != Builtin::JobResult);
         let mut tools: Vec<ListedTool> = builtins.map(Builtin::listed).collect();
         let mut entries = HashMap::with_capacity(visible.len());
         for (tool, version) in visible {
@@ -183,7 +185,7 @@ pub fn listed(tool: &Tool, definition: &ToolDefinition) -> ListedTool {
         title: definition.title.clone(),
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),
-        output_schema: definition.output_schema.clone(),
+        output_schema: definition.output_schema.clone().filter(|_| definition.lists_output()),
         annotations: hints(definition),
         icons: definition.icons.clone(),
         meta: (!meta.is_empty()).then_some(meta),

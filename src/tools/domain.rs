@@ -1,5 +1,6 @@
 //! The domain as every door sees it: list, call, and news of change.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{CallReply, Caller, ClientFacts, RunEvent};
+use crate::model::{CallReply, Caller, ClientFacts, RunEvent, RunId, Timestamp};
 
 /// A tool as `tools/list` shows it, built-in or saved. Field names in JSON are MCP's.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -48,7 +49,7 @@ pub struct ToolList {
 }
 
 /// One call, as it came through a door.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CallRequest {
     /// The tool's name.
     pub name: String,
@@ -62,10 +63,89 @@ pub struct CallRequest {
     pub client: ClientFacts,
     /// Which door: `mcp`, `rest`, `cli`.
     pub door: &'static str,
+    /// What a call that was answered with [`Answer::Asking`] brings back.
+    pub resume: Resume,
+}
+
+/// What a retried call brings back.
+#[derive(Clone, Debug, Default)]
+pub struct Resume {
+    /// The `state` of [`Asking`].
+    pub state: Option<String>,
+    /// The client's results, by the keys of [`Asking::requests`].
+    pub answers: Map<String, Value>,
+    /// What the client could not answer, and why, by the same keys.
+    pub refusals: BTreeMap<String, String>,
+}
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is over.
+    Reply(CallReply),
+    /// The script waits for its client.
+    Asking(Asking),
+    /// It goes on without its caller.
+    Handle(Handle),
+}
+
+/// What a script wants of its client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    /// The run that waits.
+    pub run: RunId,
+    /// Requests (`{"method": …, "params": …}`) by key.
+    pub requests: Map<String, Value>,
+    /// Sealed: brings a repeated call back to this run.
+    pub state: String,
+}
+
+/// A run that nobody waits for any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handle {
+    /// The run.
+    pub run: RunId,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// What clients without tasks are told.
+    pub reply: CallReply,
+}
+
+/// A run as a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskView {
+    /// The run.
+    pub run: RunId,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it changed last.
+    pub updated_at: Timestamp,
+    /// How far it has come.
+    pub state: TaskState,
+}
+
+/// How far a task has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskState {
+    /// It goes on.
+    Working,
+    /// It waits for answers to these requests, by key.
+    InputRequired(Map<String, Value>),
+    /// It has a result, MCP's `CallToolResult`.
+    Completed(Map<String, Value>),
+    /// It ended in a JSON-RPC error.
+    Failed {
+        /// The code.
+        code: i32,
+        /// The message.
+        message: String,
+    },
+    /// It was cancelled.
+    Cancelled,
 }
 
 /// Why a call has no reply.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
     /// No tool of that name is visible and enabled.
     #[error("Unknown tool: `{name}`{}", hint(nearest))]
@@ -84,6 +164,14 @@ pub enum CallError {
         /// The JSON-RPC code.
         code: i32,
         /// The message.
+        text: String,
+    },
+    /// The client can't do what the script needs.
+    #[error("{text}")]
+    MissingCapability {
+        /// What it would have to declare, in the shape of `ClientCapabilities`.
+        required: Value,
+        /// In words.
         text: String,
     },
     /// The caller cancelled; nobody waits for an answer.
@@ -127,14 +215,33 @@ pub trait Domain: Send + Sync + 'static {
     /// [`CallError`]; a tool that fails is a [`CallReply`] with `is_error`.
     ///
     /// # Cancellation
-    /// `cancel` kills the run's whole process tree. Dropping the future does the same.
+    /// `cancel` kills the run's whole process tree. Dropping the future does the same, unless the run had become a
+    /// [`Handle`].
     async fn call(
         &self,
         caller: &Caller,
         request: CallRequest,
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
-    ) -> Result<CallReply, CallError>;
+    ) -> Result<Answer, CallError>;
+
+    /// A run of the caller's as a task.
+    ///
+    /// # Errors
+    /// [`CallError::InvalidParams`] when there is none of that id.
+    async fn task(&self, caller: &Caller, id: &str) -> Result<TaskView, CallError>;
+
+    /// Answers what a task asks; keys that nothing waits under are ignored.
+    ///
+    /// # Errors
+    /// [`CallError::InvalidParams`] when there is no such task, or an answer does not fit.
+    async fn answer_task(&self, caller: &Caller, id: &str, answers: Map<String, Value>) -> Result<(), CallError>;
+
+    /// Stops a task; one that has ended stays as it is.
+    ///
+    /// # Errors
+    /// [`CallError::InvalidParams`] when there is no such task.
+    async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<(), CallError>;
 
     /// News of change, from this process and others on the same data directory.
     fn changes(&self) -> broadcast::Receiver<Change>;

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Tools, authoring};
+use super::{Live, Tools, authoring};
 use crate::model::{EnvironmentLock, Language, RunEvent, Tool, ToolDefinition, ToolVersion};
 use crate::runner::{EnvironmentState, EnvironmentUse, check_requires_python, parse_requirements};
 use crate::store::{Serving, StoreError};
@@ -20,6 +20,9 @@ const SAVE_WAIT: Duration = Duration::from_secs(20);
 /// What the progress of waiting grows by: so little that what the script reports of itself is more.
 const STEP: f64 = 1e-6;
 
+/// Where what is said of an installation goes.
+type Tell<'a> = &'a (dyn Fn(RunEvent) + Send + Sync);
+
 impl Tools {
     /// The environment of a run: waits until it is ready, and says how far it is meanwhile. It stays as long as the second
     /// value lives. One that failed answers at once, and is tried again for the next call.
@@ -29,7 +32,7 @@ impl Tools {
     pub(super) async fn environment(
         &self,
         lock: &EnvironmentLock,
-        events: &mpsc::Sender<RunEvent>,
+        live: &Live,
     ) -> Result<(PathBuf, EnvironmentUse), String> {
         if let EnvironmentState::Failed(text) = self.environments.state(lock) {
             if !self.environments.available() {
@@ -38,18 +41,14 @@ impl Tools {
             self.prepare(lock);
             return Err(format!("{text}\nIt is being tried again: call again in a moment."));
         }
-        self.wait(lock, events).await
+        self.wait_for(lock, &|event| live.tell(event)).await
     }
 
-    async fn wait(
-        &self,
-        lock: &EnvironmentLock,
-        events: &mpsc::Sender<RunEvent>,
-    ) -> Result<(PathBuf, EnvironmentUse), String> {
-        let (tell, mut told) = watch::channel(String::new());
-        let held = self.environments.hold(lock, move |words| drop(tell.send_replace(words.to_owned())));
+    async fn wait_for(&self, lock: &EnvironmentLock, tell: Tell<'_>) -> Result<(PathBuf, EnvironmentUse), String> {
+        let (send, mut told) = watch::channel(String::new());
+        let held = self.environments.hold(lock, move |words| drop(send.send_replace(words.to_owned())));
         let mut held = std::pin::pin!(held);
-        let mut waiting = Waiting::new(events);
+        let mut waiting = Waiting::new(tell);
         let mut beat = tokio::time::interval_at(waiting.since + HEARTBEAT, HEARTBEAT);
         loop {
             tokio::select! {
@@ -174,7 +173,8 @@ impl Tools {
         }
         let served = async {
             // Its state says what went wrong.
-            let _ = self.wait(lock, events).await;
+            // A full channel loses the note, never the save.
+            let _ = self.wait_for(lock, &|event| drop(events.try_send(event))).await;
             let _ = installing.await;
         };
         // It goes on in the background.
@@ -222,15 +222,15 @@ impl Tools {
 
 /// Tells a caller that waits what is being done.
 struct Waiting<'a> {
-    events: &'a mpsc::Sender<RunEvent>,
+    tell: Tell<'a>,
     since: Instant,
     steps: u32,
     words: String,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(events: &'a mpsc::Sender<RunEvent>) -> Self {
-        Self { events, since: Instant::now(), steps: 0, words: String::new() }
+    fn new(tell: Tell<'a>) -> Self {
+        Self { tell, since: Instant::now(), steps: 0, words: String::new() }
     }
 
     fn say(&mut self, words: String) {
@@ -247,7 +247,6 @@ impl<'a> Waiting<'a> {
     fn report(&mut self, message: String) {
         let progress = f64::from(self.steps) * STEP;
         self.steps += 1;
-        // A full channel loses the note, never the call.
-        let _ = self.events.try_send(RunEvent::Progress { progress, total: None, message: Some(message) });
+        (self.tell)(RunEvent::Progress { progress, total: None, message: Some(message) });
     }
 }

@@ -1,24 +1,28 @@
-//! The call pipeline: row, environment, slot, sandbox, answer. A dropped call kills its run, and the row says so.
+//! The call pipeline: row, environment, slot, sandbox, answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{Checked, Checks};
+use super::conversation::Talk;
 use super::domain::CallError;
 use super::reply::Finished;
-use super::{Tools, internal};
+use super::state::Scratch;
+use super::{Live, Tools, internal};
+use crate::jobs::Seat;
 use crate::model::{
-    CallReply, Caller, ClientFacts, Ending, Limits, Outcome, ReturnValue, RunEvent, RunId, RunRow, ToolDefinition,
-    ToolId, VersionNumber,
+    CallReply, Caller, ClientFacts, Ending, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
+    ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::RunRequest;
 
-/// The most bytes of log kept with a run.
-const LOG_BYTES: usize = 1 << 20;
+/// MCP's code for a client that can't do what is needed.
+const MISSING_CAPABILITY: i32 = -32021;
 
 /// A call whose arguments were accepted.
 pub struct Invocation {
@@ -42,9 +46,26 @@ pub struct Invocation {
     pub request_id: String,
     /// The request's `_meta`.
     pub meta: Map<String, Value>,
+    /// How many calls it is nested in.
+    pub depth: u32,
+    /// The run that called it.
+    pub parent: Option<RunId>,
+    /// What makes a repeated call the same call.
+    pub idempotency: Option<String>,
+}
+
+/// Where a run happens: a call's own, or a nested one within it.
+pub(super) struct Within {
+    /// The run whose caller listens and is asked.
+    pub(super) live: Live,
+    /// Kills it.
+    pub(super) cancel: CancellationToken,
+    /// The slot of the run it is nested in.
+    pub(super) seat: Option<Arc<Seat>>,
 }
 
 /// How a call ended, with what `omniforge_test_tool` shows besides the answer.
+#[derive(Debug)]
 pub struct Done {
     /// The answer.
     pub reply: Result<CallReply, CallError>,
@@ -52,43 +73,29 @@ pub struct Done {
     pub row: RunRow,
 }
 
+impl Invocation {
+    /// How it answers: a test always inline.
+    pub(super) fn mode(&self) -> Mode {
+        if self.door == "test" { Mode::Sync } else { self.definition.mode }
+    }
+}
+
 impl Tools {
-    /// Runs a script and records the run. The run goes on in a task of its own until it has ended and its row is
-    /// written.
-    ///
-    /// # Errors
-    /// [`CallError::Internal`] when the task itself failed.
-    ///
-    /// # Cancellation
-    /// Dropping the future kills the run.
-    pub(super) async fn invoke(
-        &self,
-        invocation: Invocation,
-        events: mpsc::Sender<RunEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<Done, CallError> {
-        let cancel = cancel.child_token();
-        let guard = cancel.clone().drop_guard();
-        let tools = self.clone();
-        let task = self.lifecycle.tasks.spawn(async move { tools.run(invocation, events, cancel).await });
-        let done = task.await.map_err(|error| internal("a call's task failed", &error));
-        guard.disarm();
-        done
+    /// The same as [`Tools::run`], with a type that has an end: a run can hold another one.
+    pub(super) fn run_within(
+        self,
+        invocation: Arc<Invocation>,
+        row: RunRow,
+        within: Within,
+    ) -> BoxFuture<'static, Done> {
+        Box::pin(async move { self.run(invocation, row, within).await })
     }
 
-    async fn run(self, invocation: Invocation, events: mpsc::Sender<RunEvent>, cancel: CancellationToken) -> Done {
-        let id = self.clock.new_run_id();
-        let row = self.first_row(id, &invocation);
-        if let Err(error) = self.store.start_run(row.clone()) {
-            return Done { reply: Err(internal("a run could not be recorded", &error)), row };
-        }
-        let _live = self.live.enter(id, invocation.caller.principal.clone(), cancel.clone());
-        let (sender, receiver) = mpsc::channel(256);
-        let forward = tokio::spawn(forward(receiver, events));
+    /// Runs a script to its end and records the run.
+    pub(super) async fn run(&self, invocation: Arc<Invocation>, row: RunRow, within: Within) -> Done {
         let limits = self.limits_of(&invocation.definition);
-        let mut running = Running { invocation: &invocation, limits, row };
-        let result = self.execute(&mut running, sender, &cancel).await;
-        running.row.log = forward.await.unwrap_or_default();
+        let mut running = Running { invocation, limits, row, missing: None };
+        let result = self.execute(&mut running, &within).await;
         running.row.ended_at = Some(self.clock.now());
         let reply = match result {
             Ok(outcome) => running.conclude(&outcome),
@@ -98,7 +105,7 @@ impl Tools {
         Done { reply, row: running.row }
     }
 
-    fn first_row(&self, id: RunId, invocation: &Invocation) -> RunRow {
+    pub(super) fn first_row(&self, id: RunId, invocation: &Invocation) -> RunRow {
         let client = &invocation.client;
         RunRow {
             id,
@@ -120,22 +127,21 @@ impl Tools {
             ending: None,
             is_error: false,
             result: None,
+            error: None,
             stdout: String::new(),
             stderr: String::new(),
             log: String::new(),
             cpu_ms: 0,
             peak_memory_bytes: 0,
             sandbox: self.runner.sandbox(),
+            idempotency: invocation.idempotency.clone(),
+            tries: 1,
+            parent: invocation.parent,
         }
     }
 
-    async fn execute(
-        &self,
-        running: &mut Running<'_>,
-        events: mpsc::Sender<RunEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<Outcome, Stopped> {
-        let (invocation, id) = (running.invocation, running.row.id);
+    async fn execute(&self, running: &mut Running, within: &Within) -> Result<Outcome, Stopped> {
+        let (invocation, cancel) = (running.invocation.clone(), &within.cancel);
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
         let waits = self.policy.waits_for(&invocation.definition);
         if !waits.is_empty() {
@@ -146,30 +152,49 @@ impl Tools {
             None => (None, None),
             Some(lock) => tokio::select! {
                 () = cancel.cancelled() => return Err(Stopped::Cancelled),
-                ready = self.environment(lock, &events) => {
+                ready = self.environment(lock, &within.live) => {
                     let (path, held) = ready.map_err(Stopped::Install)?;
                     (Some(path), Some(held))
                 }
             },
         };
-        let slot = tokio::select! {
-            () = cancel.cancelled() => return Err(Stopped::Cancelled),
-            slot = self.gate.enter(&invocation.caller.principal.0, &invocation.name) => slot,
+        let seat = match &within.seat {
+            Some(seat) => seat.clone(),
+            None => tokio::select! {
+                () = cancel.cancelled() => return Err(Stopped::Cancelled),
+                seat = Seat::take(&self.gate, &invocation.caller.principal.0, &invocation.name) => {
+                    Arc::new(seat.map_err(|busy| Stopped::Busy(busy.to_string()))?)
+                }
+            },
         };
-        let _slot = slot.map_err(|busy| Stopped::Busy(busy.to_string()))?;
         running.row.started_at = Some(self.clock.now());
         let request = RunRequest {
-            id,
+            id: running.row.id,
             language: invocation.definition.language,
             style: invocation.definition.style,
             code: invocation.definition.code.as_str().into(),
             arguments: invocation.arguments.raw.clone(),
             limits: running.limits.clone(),
             environment,
-            context: context(invocation, id),
+            context: context(&invocation, running.row.id),
             secrets: Vec::new(),
         };
-        let outcome = self.runner.run(request, events, cancel.clone()).await;
+        let (listener, said) = mpsc::channel(256);
+        let talk = Talk {
+            tools: self.clone(),
+            invocation,
+            run: running.row.id,
+            live: within.live.clone(),
+            seat,
+            over: cancel.child_token(),
+            calls: Mutex::default(),
+            scratch: Scratch::default(),
+        };
+        let talk = tokio::spawn(talk.listen(said));
+        let outcome = self.runner.run(request, listener, cancel.clone()).await;
+        let heard = talk.await.unwrap_or_default();
+        running.row.log = heard.log;
+        running.missing = heard.missing;
         outcome.map_err(|error| Stopped::Internal(internal("a run could not be started", &error)))
     }
 
@@ -188,16 +213,18 @@ impl Tools {
 }
 
 /// A run between its first row and its last.
-struct Running<'a> {
-    invocation: &'a Invocation,
+struct Running {
+    invocation: Arc<Invocation>,
     limits: Limits,
     row: RunRow,
+    /// The capability that the client lacked, where the script asked for one.
+    missing: Option<Value>,
 }
 
-impl Running<'_> {
+impl Running {
     /// Makes the answer and puts it on the row.
     fn conclude(&mut self, outcome: &Outcome) -> Result<CallReply, CallError> {
-        let (invocation, row) = (self.invocation, &mut self.row);
+        let (invocation, row) = (&self.invocation, &mut self.row);
         let output = invocation.checks.output.as_ref();
         let style = invocation.definition.style;
         let reply = Finished { run: row.id, style, outcome, limits: &self.limits, output }.reply();
@@ -207,12 +234,19 @@ impl Running<'_> {
         });
         row.is_error = reply.is_error;
         row.result = Some(result_json(&reply));
+        if let Some(ReturnValue::ProtocolError { code, text }) = &outcome.returned {
+            row.error = Some(RunError { code: *code, message: text.clone() });
+        }
         row.stdout.clone_from(&outcome.stdout.text);
         row.stderr.clone_from(&outcome.stderr.text);
         row.cpu_ms = i64::try_from(outcome.usage.cpu.as_millis()).unwrap_or(i64::MAX);
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
             (Ending::Cancelled, _) => Err(CallError::Cancelled),
+            (_, Some(ReturnValue::ProtocolError { code: MISSING_CAPABILITY, text })) if self.missing.is_some() => {
+                let required = self.missing.take().unwrap_or_default();
+                Err(CallError::MissingCapability { required, text: text.clone() })
+            }
             (_, Some(ReturnValue::ProtocolError { code, text })) => {
                 Err(CallError::Protocol { code: *code, text: text.clone() })
             }
@@ -247,22 +281,6 @@ impl Stopped {
         row.result = Some(result_json(&shown));
         reply.map(|reply| CallReply { run: Some(row.id), ..reply })
     }
-}
-
-/// Hands events on and keeps the log. A full or closed channel loses the event, never the run.
-async fn forward(mut receiver: mpsc::Receiver<RunEvent>, events: mpsc::Sender<RunEvent>) -> String {
-    let mut log = String::new();
-    let mut full = false;
-    while let Some(event) = receiver.recv().await {
-        if matches!(event, RunEvent::Log { .. }) && !full {
-            let line = serde_json::to_string(&event).unwrap_or_default();
-            full = log.len() + line.len() > LOG_BYTES;
-            log.push_str(if full { "{\"truncated\":true}" } else { &line });
-            log.push('\n');
-        }
-        let _ = events.try_send(event);
-    }
-    log
 }
 
 fn context(invocation: &Invocation, id: RunId) -> Value {

@@ -1,39 +1,52 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
 mod arguments;
+mod attend;
 mod authoring;
 mod builtin;
 mod catalog;
+mod continuation;
+mod conversation;
 mod domain;
 mod environment;
 mod invoke;
+mod nested;
 mod overview;
+mod questions;
+mod repeat;
 mod reply;
 mod schema;
+mod state;
+mod tasks;
 
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::{Semaphore, broadcast, mpsc};
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, Semaphore, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::jobs::{Gate, LiveRuns};
+use crate::jobs::{Gate, LiveRun, LiveRuns};
 use crate::lifecycle::Lifecycle;
 use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
 use crate::runner::{Environments, Runner};
 use crate::store::Store;
-use crate::trust::Policy;
+use crate::trust::{Policy, Sealer};
 
 use arguments::Checks;
+use attend::Lines;
 use builtin::Builtin;
 pub use builtin::SAVED;
 use catalog::{Catalog, Entry};
 use invoke::Invocation;
 
-pub use domain::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
+pub use domain::{
+    Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
+};
 pub use overview::ToolState;
 
 /// What the tools are made of; `app` wires it.
@@ -48,9 +61,11 @@ pub struct Parts {
     /// Who runs next.
     pub gate: Gate,
     /// What runs now.
-    pub live: LiveRuns,
+    pub live: LiveRuns<RunEnd>,
     /// What waits for approval.
     pub policy: Policy,
+    /// Seals the states of calls that wait for their clients.
+    pub states: Sealer,
     /// Time and ids.
     pub clock: Clock,
     /// The tasks that outlive a request.
@@ -70,7 +85,15 @@ pub struct ToolsOptions {
     pub limits: Limits,
     /// The most that a tool may ask for.
     pub ceilings: Ceilings,
+    /// How long a call of an `auto` tool waits before it becomes a handle.
+    pub inline_wait: Duration,
 }
+
+/// What a run ends with.
+pub type RunEnd = Arc<invoke::Done>;
+
+/// A run that has not ended.
+type Live = Arc<LiveRun<RunEnd>>;
 
 /// The product behind every door. Clones share everything.
 #[derive(Clone)]
@@ -86,6 +109,8 @@ pub struct Inner {
     builtins: HashMap<Builtin, Arc<Checks>>,
     /// Large validations at once: one a core.
     validations: Semaphore,
+    /// Held while a call with an idempotency key looks for its run and starts it.
+    repeats: Mutex<()>,
 }
 
 impl Deref for Tools {
@@ -118,27 +143,33 @@ impl Tools {
             builtins.insert(builtin, checks.expect("the built-ins' schemas are constants that a test compiles"));
         }
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Ok(Self { inner: Arc::new(Inner { parts, catalog, builtins, validations: Semaphore::new(cores) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                parts,
+                catalog,
+                builtins,
+                validations: Semaphore::new(cores),
+                repeats: Mutex::default(),
+            }),
+        })
     }
 
     /// Calls a saved tool.
-    async fn call_saved(
-        &self,
-        caller: &Caller,
-        request: CallRequest,
-        events: mpsc::Sender<RunEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<CallReply, CallError> {
+    async fn call_saved(&self, caller: &Caller, request: CallRequest, lines: Lines) -> Result<Answer, CallError> {
         let entry = self.find(caller, &request.name).await?;
         let (tool, definition) = (entry.tool.id, entry.definition);
+        if definition.task_required && !tasks::supported(&request.client) {
+            return Err(tasks::required(&request.name));
+        }
         let checks = self.catalog.checks(&tool, entry.number, &definition).await;
         let checks = checks.map_err(|error| internal("a saved schema can't be compiled", &error))?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
         let arguments = arguments::check(checks.clone(), request.arguments, strict, &self.validations).await;
         let arguments = match arguments {
             Ok(arguments) => arguments,
-            Err(error) => return error.answer(),
+            Err(error) => return error.answer().map(Answer::Reply),
         };
+        let lists_output = definition.lists_output();
         let invocation = Invocation {
             caller: caller.clone(),
             version: Some((tool, entry.number)),
@@ -149,9 +180,13 @@ impl Tools {
             client: request.client,
             door: request.door,
             request_id: request.request_id,
+            depth: 0,
+            parent: None,
+            idempotency: None,
             meta: request.meta,
         };
-        self.invoke(invocation, events, cancel).await?.reply
+        let attended = self.attend(invocation, request.resume, lines).await?;
+        self.answer(attended, lists_output)
     }
 
     async fn find(&self, caller: &Caller, name: &str) -> Result<Entry, CallError> {
@@ -176,14 +211,27 @@ impl Domain for Tools {
         request: CallRequest,
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
-    ) -> Result<CallReply, CallError> {
+    ) -> Result<Answer, CallError> {
         if self.lifecycle.closing.is_cancelled() {
-            return Ok(CallReply::error("the server is shutting down; call again in a moment"));
+            return Ok(Answer::Reply(CallReply::error("the server is shutting down; call again in a moment")));
         }
+        let lines = Lines { events, cancel };
         match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
-            Some(builtin) => self.call_builtin(builtin, caller, request, (events, cancel)).await,
-            None => self.call_saved(caller, request, events, &cancel).await,
+            Some(builtin) => self.call_builtin(builtin, caller, request, lines).await,
+            None => self.call_saved(caller, request, lines).await,
         }
+    }
+
+    async fn task(&self, caller: &Caller, id: &str) -> Result<TaskView, CallError> {
+        self.task_view(caller, id).await
+    }
+
+    async fn answer_task(&self, caller: &Caller, id: &str, answers: Map<String, Value>) -> Result<(), CallError> {
+        self.answer_questions(caller, id, &answers).await
+    }
+
+    async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<(), CallError> {
+        self.stop_task(caller, id).await
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

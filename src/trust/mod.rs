@@ -1,7 +1,11 @@
-//! Trust: fingerprints of versions, and which of them wait for a person (DESIGN §3).
+//! Trust: the server's key, fingerprints of versions, and which of them wait for a person (DESIGN §3).
+
+mod key;
 
 use crate::config::ApprovalPolicy;
 use crate::model::{Limits, SandboxLevel, ToolDefinition, canonical_json};
+
+pub use key::{KeyError, Sealer, ServerKey};
 
 /// BLAKE3, in hex, over the canonical JSON of the whole definition.
 ///

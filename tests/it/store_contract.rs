@@ -73,12 +73,16 @@ impl Bench {
             ending: None,
             is_error: false,
             result: None,
+            error: None,
             stdout: String::new(),
             stderr: String::new(),
             log: String::new(),
             cpu_ms: 0,
             peak_memory_bytes: 0,
             sandbox: SandboxLevel::Full,
+            idempotency: None,
+            tries: 1,
+            parent: None,
         }
     }
 
@@ -115,6 +119,8 @@ fn definition(description: &str) -> ToolDefinition {
         memory_mb: None,
         grants: Grants::default(),
         mode: Mode::Auto,
+        task_required: false,
+        retry: false,
         strict_arguments: false,
         lock: None,
     }

@@ -129,9 +129,9 @@ impl Builder {
     pub(super) async fn run(&self, command: BuildCommand) -> Result<BuildOutput, EnvironmentError> {
         let (launch, layout) = self.prepare(command)?;
         // The installer speaks no frames, so that no event ever comes.
-        let (events, _none) = mpsc::channel(1);
+        let (listener, _) = mpsc::channel(1);
         let spools = launch.spools.clone();
-        let finished = process::execute(&self.spawner, launch, &events, &CancellationToken::new()).await;
+        let finished = process::execute(&self.spawner, launch, &listener, &CancellationToken::new()).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }

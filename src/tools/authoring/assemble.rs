@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Draft, FieldError};
-use crate::model::{EnvironmentLock, Inferred, Language, ToolDefinition, ToolName};
+use crate::model::{EnvironmentLock, Inferred, Language, Mode, ToolDefinition, ToolName};
 use crate::runner::Inspection;
 
 /// Everything a definition is made from.
@@ -65,6 +65,8 @@ impl Parts<'_> {
             memory_mb: draft.memory_mb.unwrap_or_else(|| before.and_then(|b| b.memory_mb)),
             grants: draft.grants(before.map(|b| b.grants.clone()).unwrap_or_default()),
             mode: draft.mode().or(before.map(|b| b.mode)).unwrap_or_default(),
+            task_required: draft.task_required.or(before.map(|b| b.task_required)).unwrap_or_default(),
+            retry: draft.retry.or(before.map(|b| b.retry)).unwrap_or_default(),
             strict_arguments: draft.strict_arguments.or(before.map(|b| b.strict_arguments)).unwrap_or(false),
             lock: None::<EnvironmentLock>,
         };
@@ -118,6 +120,23 @@ impl Parts<'_> {
                 _ => (self.inspection.output_schema.clone(), true),
             },
         }
+    }
+}
+
+/// Holds the mode against what needs one.
+///
+/// # Errors
+/// [`FieldError`] where two fields contradict each other.
+pub fn check_mode(definition: &ToolDefinition) -> Result<(), FieldError> {
+    let wrong = |field: &'static str, problem: &str| Err(FieldError { field, problem: problem.to_owned() });
+    match definition.mode {
+        Mode::Sync if definition.task_required => {
+            wrong("task_required", "a `sync` tool never becomes a task; use the mode `async` or `auto`")
+        }
+        Mode::Sync | Mode::Auto if definition.retry => {
+            wrong("retry", "only a run that nobody waits for is started again; use the mode `async`")
+        }
+        _ => Ok(()),
     }
 }
 

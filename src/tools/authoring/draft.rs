@@ -181,16 +181,8 @@ impl Draft {
 
     /// What the catalogue knows of but no run does yet: refused, so that nothing is saved that has no effect.
     fn check_later(&self) -> Result<(), FieldError> {
-        match self.mode.as_deref() {
-            None | Some("auto" | "sync") => {}
-            Some("async") => return wrong("mode", "`async` is not available in this release; use `auto` or `sync`"),
-            Some(other) => return wrong("mode", format!("`{other}` is no mode; use `auto` or `sync`")),
-        }
-        if self.task_required == Some(true) {
-            return wrong("task_required", "tasks are not available in this release; leave it out");
-        }
-        if self.retry == Some(true) {
-            return wrong("retry", "it needs mode `async`, which is not available in this release; leave it out");
+        if let Some(other) = self.mode.as_deref().filter(|mode| Mode::parse(mode).is_none()) {
+            return wrong("mode", format!("`{other}` is no mode; use `auto`, `sync` or `async`"));
         }
         match &self.resident {
             None | Some(Value::Null | Value::Bool(false)) => Ok(()),
@@ -212,7 +204,7 @@ impl Draft {
 
     /// The mode, where one is given (already checked).
     pub fn mode(&self) -> Option<Mode> {
-        self.mode.as_deref().map(|mode| if mode == "sync" { Mode::Sync } else { Mode::Auto })
+        self.mode.as_deref().and_then(Mode::parse)
     }
 
     /// The grants with this draft's changes.
@@ -298,7 +290,7 @@ mod tests {
         assert!(problem(json!({"description": "d".repeat(5000)})).contains("`description`"));
         assert!(problem(json!({"timeout_seconds": 0})).contains("between 0"));
         assert!(problem(json!({"memory_mb": 1})).contains("between 16"));
-        assert!(problem(json!({"mode": "async"})).contains("not available"));
+        assert!(problem(json!({"mode": "later"})).contains("`later` is no mode; use `auto`, `sync` or `async`"));
         assert!(problem(json!({"annotations": {"readOnly": true}})).contains("readOnlyHint"));
         assert!(problem(json!({"icons": [{"src": "javascript:x"}]})).contains("/0/src"));
         assert!(problem(json!({"meta": {"io.modelcontextprotocol/x": 1}})).contains("reserved"));

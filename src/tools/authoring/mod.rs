@@ -4,6 +4,6 @@ mod assemble;
 mod draft;
 mod warnings;
 
-pub use assemble::{Assembled, Parts, requirements, tool_name};
+pub use assemble::{Assembled, Parts, check_mode, requirements, tool_name};
 pub use draft::{Draft, FieldError, clean};
 pub use warnings::{breaking_changes, fold_warning, schema_warnings};

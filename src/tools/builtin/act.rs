@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use super::{BuiltinCall, Failed, Handled, Named, parse};
 use crate::model::{CallReply, Content, ToolDefinition, VersionNumber};
 use crate::tools::arguments::{self, ArgumentsError};
+use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
-use crate::tools::domain::{CallError, CallRequest};
+use crate::tools::domain::{Answer, CallError, CallRequest};
 use crate::tools::invoke::{Done, Invocation};
 use crate::tools::reply::reply_text;
 use crate::tools::{Tools, catalog, internal};
@@ -64,7 +65,7 @@ impl Tools {
         Ok(CallReply::text(format!("`{name}` is {state}.")))
     }
 
-    pub(super) async fn builtin_call(&self, call: BuiltinCall) -> Handled {
+    pub(super) async fn builtin_call(&self, call: BuiltinCall) -> Result<Answer, Failed> {
         let Call { name, arguments } = parse(call.arguments)?;
         let request = CallRequest {
             name,
@@ -73,15 +74,16 @@ impl Tools {
             meta: call.meta,
             client: call.client,
             door: call.door,
+            resume: call.resume,
         };
-        match self.call_saved(&call.caller, request, call.events, &call.cancel).await {
+        match self.call_saved(&call.caller, request, call.lines).await {
             Err(error @ CallError::UnknownTool { .. }) => Err(Failed::Refused(error.to_string())),
             other => Ok(other?),
         }
     }
 
-    pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Handled {
-        let Test { name, version, arguments, draft } = parse(call.arguments.clone())?;
+    pub(super) async fn builtin_test(&self, mut call: BuiltinCall) -> Result<Answer, Failed> {
+        let Test { name, version, arguments, draft } = parse(call.arguments.take())?;
         let (tested, definition, warnings) = match (name, draft.code.is_some()) {
             (None, true) => {
                 let understood = self.understand("(unsaved)", draft, (None, None)).await?;
@@ -95,8 +97,10 @@ impl Tools {
             (Some(_), true) => return Err(Failed::Refused("give either `name` or `code`, not both".into())),
             (None, false) => return Err(Failed::Refused("give `code` to try, or the `name` of a saved tool".into())),
         };
-        let done = self.test_run(call, tested, definition, arguments).await?;
-        test_reply(done, &warnings)
+        match self.test_run(call, tested, definition, arguments).await? {
+            Attended::Ended(done) => test_reply(&done, &warnings).map(Answer::Reply),
+            waits => Ok(self.answer(waits, false)?),
+        }
     }
 
     async fn test_run(
@@ -105,7 +109,7 @@ impl Tools {
         tested: Option<(crate::model::ToolId, VersionNumber, String)>,
         definition: ToolDefinition,
         arguments: Map<String, Value>,
-    ) -> Result<Done, Failed> {
+    ) -> Result<Attended, Failed> {
         let checks = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         let checks = checks.map_err(|error| Failed::Refused(error.to_string()))?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
@@ -126,8 +130,11 @@ impl Tools {
             door: "test",
             request_id: call.request_id,
             meta: call.meta,
+            depth: 0,
+            parent: None,
+            idempotency: None,
         };
-        Ok(self.invoke(invocation, call.events, &call.cancel).await?)
+        Ok(self.attend(invocation, call.resume, call.lines).await?)
     }
 }
 
@@ -137,9 +144,9 @@ fn raw(arguments: &Map<String, Value>) -> Result<Box<RawValue>, Failed> {
 }
 
 /// The answer, then what a test shows besides: run id, ending, times, log, both streams.
-fn test_reply(done: Done, warnings: &[String]) -> Handled {
-    let row = done.row;
-    let (reply, failed) = match done.reply {
+fn test_reply(done: &Done, warnings: &[String]) -> Handled {
+    let row = &done.row;
+    let (reply, failed) = match done.reply.clone() {
         Ok(reply) => (reply, false),
         Err(CallError::Protocol { code, text }) => (CallReply::error(format!("{text} (code {code})")), true),
         Err(other) => return Err(other.into()),

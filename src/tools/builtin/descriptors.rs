@@ -36,11 +36,13 @@ pub enum Builtin {
     ListRuns,
     /// Stops a run.
     CancelRun,
+    /// The result of a run, in the words of nanoHUB.
+    JobResult,
 }
 
 impl Builtin {
     /// Every built-in, in the order in which they are listed.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Instructions,
         Self::CreateTool,
         Self::UpdateTool,
@@ -55,6 +57,7 @@ impl Builtin {
         Self::GetRun,
         Self::ListRuns,
         Self::CancelRun,
+        Self::JobResult,
     ];
 
     /// The tool's name.
@@ -74,6 +77,7 @@ impl Builtin {
             Self::GetRun => "omniforge_get_run",
             Self::ListRuns => "omniforge_list_runs",
             Self::CancelRun => "omniforge_cancel_run",
+            Self::JobResult => "get_job_result",
         }
     }
 
@@ -85,7 +89,9 @@ impl Builtin {
     /// What a caller needs to see and call it.
     pub fn scope(self) -> Scope {
         match self {
-            Self::ListTools | Self::CallTool | Self::GetRun | Self::ListRuns | Self::CancelRun => Scope::Call,
+            Self::ListTools | Self::CallTool | Self::GetRun | Self::ListRuns | Self::CancelRun | Self::JobResult => {
+                Scope::Call
+            }
             _ => Scope::Author,
         }
     }
@@ -148,6 +154,10 @@ impl Builtin {
             Self::GetRun => ("Show a run", "A run's status, result, output and log."),
             Self::ListRuns => ("List runs", "Runs, newest first, by tool and ending."),
             Self::CancelRun => ("Stop a run", "Stops a run and every process it started."),
+            Self::JobResult => (
+                "Result of a job",
+                "The result of a call that was answered with a job_id, or that it is still running.",
+            ),
         }
     }
 
@@ -159,7 +169,8 @@ impl Builtin {
             | Self::ListTools
             | Self::ToolHistory
             | Self::GetRun
-            | Self::ListRuns => (true, false, true),
+            | Self::ListRuns
+            | Self::JobResult => (true, false, true),
             Self::CreateTool => (false, false, false),
             Self::TestTool => (true, false, false),
             Self::UpdateTool | Self::RollbackTool => (false, true, false),
@@ -193,6 +204,7 @@ impl Builtin {
                 &["name"],
             ),
             Self::RollbackTool => closed(json!({"name": name, "version": version}), &["name", "version"]),
+            Self::JobResult => closed(json!({"job_id": run}), &["job_id"]),
             Self::GetRun | Self::CancelRun => closed(json!({"run_id": run}), &["run_id"]),
             Self::ListRuns => closed(
                 json!({"tool": name, "ending": {"enum": ["ok", "error", "exit", "signal", "timeout", "cancelled", "limit", "interrupted", "running"]},

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::{BuiltinCall, Failed, Handled, parse};
-use crate::model::{CallReply, Scope, Timestamp, Tool, ToolId, ToolVersion, VersionNumber};
+use crate::clock::rfc3339;
+use crate::model::{CallReply, Scope, Tool, ToolId, ToolVersion, VersionNumber};
 use crate::store::ToolSearch;
 use crate::tools::Tools;
 
@@ -47,7 +48,7 @@ impl Tools {
             map.insert("status".into(), json!(self.status(&version)));
             map.insert("enabled".into(), json!(tool.enabled));
             map.insert("fingerprint".into(), json!(version.fingerprint));
-            map.insert("saved_at".into(), json!(moment(version.created_at)));
+            map.insert("saved_at".into(), json!(rfc3339(version.created_at)));
         }
         Ok(CallReply::value(shown))
     }
@@ -82,7 +83,7 @@ impl Tools {
                 json!({"name": found.tool.name, "title": found.latest.title,
                     "description": first_line(&found.latest.description), "language": found.latest.language,
                     "tags": found.latest.tags, "enabled": found.tool.enabled, "versions": state(&found.tool),
-                    "updated_at": moment(found.tool.updated_at)})
+                    "updated_at": rfc3339(found.tool.updated_at)})
             })
             .collect();
         Ok(CallReply::value(json!({"total": found.total, "offset": search.offset, "tools": tools})))
@@ -100,7 +101,7 @@ impl Tools {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
-                json!({"version": version.number, "note": version.note, "saved_at": moment(version.created_at),
+                json!({"version": version.number, "note": version.note, "saved_at": rfc3339(version.created_at),
                     "description": first_line(&version.description), "fingerprint": version.fingerprint})
             })
             .collect();
@@ -149,11 +150,4 @@ fn state(tool: &Tool) -> Value {
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
-}
-
-/// A moment as RFC 3339 text in UTC.
-pub(super) fn moment(at: Timestamp) -> String {
-    let nanos = i128::from(at.0) * 1_000_000;
-    let moment = time::OffsetDateTime::from_unix_timestamp_nanos(nanos).ok();
-    moment.and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok()).unwrap_or_default()
 }

@@ -10,14 +10,13 @@ mod save;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::arguments;
+use super::attend::Lines;
 use super::authoring::FieldError;
-use super::domain::{CallError, CallRequest};
+use super::domain::{Answer, CallError, CallRequest, Resume};
 use super::{Tools, internal};
-use crate::model::{CallReply, Caller, ClientFacts, RunEvent, Tool};
+use crate::model::{CallReply, Caller, ClientFacts, Tool};
 use crate::store::StoreError;
 
 pub use descriptors::Builtin;
@@ -31,8 +30,8 @@ struct BuiltinCall {
     door: &'static str,
     request_id: String,
     meta: Map<String, Value>,
-    events: mpsc::Sender<RunEvent>,
-    cancel: CancellationToken,
+    resume: Resume,
+    lines: Lines,
 }
 
 /// Why a built-in did not do what was asked.
@@ -81,13 +80,13 @@ impl Tools {
         builtin: Builtin,
         caller: &Caller,
         request: CallRequest,
-        (events, cancel): (mpsc::Sender<RunEvent>, CancellationToken),
-    ) -> Result<CallReply, CallError> {
+        lines: Lines,
+    ) -> Result<Answer, CallError> {
         let checks = self.builtins[&builtin].clone();
         let strict = self.options.strict_arguments;
         let arguments = match arguments::check(checks, request.arguments, strict, &self.validations).await {
             Ok(checked) => checked.value,
-            Err(error) => return error.answer(),
+            Err(error) => return error.answer().map(Answer::Reply),
         };
         let call = BuiltinCall {
             caller: caller.clone(),
@@ -96,12 +95,17 @@ impl Tools {
             door: request.door,
             request_id: request.request_id,
             meta: request.meta,
-            events,
-            cancel,
+            resume: request.resume,
+            lines,
         };
-        match self.handle(builtin, call).await {
-            Ok(reply) => Ok(reply),
-            Err(Failed::Refused(text)) => Ok(CallReply::error(text)),
+        let answer = match builtin {
+            Builtin::CallTool => self.builtin_call(call).await,
+            Builtin::TestTool => self.builtin_test(call).await,
+            other => self.handle(other, call).await.map(Answer::Reply),
+        };
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(Failed::Refused(text)) => Ok(Answer::Reply(CallReply::error(text))),
             Err(Failed::Broken(error)) => Err(error),
         }
     }
@@ -115,13 +119,13 @@ impl Tools {
             Builtin::ListTools => self.builtin_list(call).await,
             Builtin::DeleteTool => self.builtin_delete(call).await,
             Builtin::SetEnabled => self.builtin_set_enabled(call).await,
-            Builtin::TestTool => self.builtin_test(call).await,
-            Builtin::CallTool => self.builtin_call(call).await,
             Builtin::ToolHistory => self.builtin_history(call).await,
             Builtin::RollbackTool => self.builtin_rollback(call).await,
             Builtin::GetRun => self.builtin_get_run(call).await,
             Builtin::ListRuns => self.builtin_list_runs(call).await,
+            Builtin::JobResult => self.builtin_job_result(call).await,
             Builtin::CancelRun => self.builtin_cancel_run(&call),
+            Builtin::TestTool | Builtin::CallTool => unreachable!("these two can answer later, and are called apart"),
         }
     }
 

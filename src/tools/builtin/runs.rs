@@ -3,15 +3,20 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::look::moment;
 use super::{BuiltinCall, Failed, Handled, parse};
-use crate::model::{CallReply, RunId, RunRow};
+use crate::clock::rfc3339;
+use crate::model::{CallReply, Ending, RunId, RunRow};
 use crate::store::{RunFilter, RunState};
 use crate::tools::Tools;
 
 #[derive(Deserialize)]
 struct OneRun {
     run_id: String,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    job_id: String,
 }
 
 #[derive(Deserialize)]
@@ -31,6 +36,33 @@ impl Tools {
         Ok(CallReply::value(shown(&row)))
     }
 
+    /// A run in the words of nanoHUB: `running`, or `done` with a result, `error`, `cancelled`, `not_found`.
+    pub(super) async fn builtin_job_result(&self, call: BuiltinCall) -> Handled {
+        let Job { job_id } = parse(call.arguments)?;
+        let row = match job_id.parse().map(RunId) {
+            Ok(id) => self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal)),
+            Err(_) => None,
+        };
+        let Some(row) = row else { return Ok(CallReply::value(json!({"status": "not_found", "job_id": job_id}))) };
+        let text = |row: &RunRow| {
+            let result: Option<Value> = row.result.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            let texts = result
+                .as_ref()
+                .and_then(|result| result["content"].as_array())
+                .map(|blocks| blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"));
+            (result.and_then(|result| result.get("structuredContent").cloned()), texts.unwrap_or_default())
+        };
+        let (structured, text) = text(&row);
+        Ok(CallReply::value(match &row.ending {
+            None => json!({"status": "running", "job_id": job_id}),
+            Some(Ending::Cancelled) => json!({"status": "cancelled", "job_id": job_id}),
+            Some(Ending::Interrupted) => json!({"status": "error", "error": "the server went away while it ran"}),
+            Some(_) if row.result.is_none() => json!({"status": "error", "error": "the result is not kept any more"}),
+            Some(_) if row.is_error => json!({"status": "error", "error": text}),
+            Some(_) => json!({"status": "done", "result": structured.unwrap_or(Value::String(text))}),
+        }))
+    }
+
     pub(super) async fn builtin_list_runs(&self, call: BuiltinCall) -> Handled {
         let List { tool, ending, before, limit } = parse(call.arguments)?;
         let filter = RunFilter {
@@ -45,7 +77,7 @@ impl Tools {
             .map(|row| {
                 json!({"run_id": row.id.to_string(), "tool": row.tool_name, "version": row.version,
                     "status": row.ending.as_ref().map_or("running", |ending| ending.as_str()), "is_error": row.is_error,
-                    "queued_at": moment(row.queued_at), "ended_at": row.ended_at.map(moment)})
+                    "queued_at": rfc3339(row.queued_at), "ended_at": row.ended_at.map(rfc3339)})
             })
             .collect();
         Ok(CallReply::value(json!({"runs": runs})))
@@ -99,9 +131,9 @@ fn shown(row: &RunRow) -> Value {
         "log": row.log.lines().map(json).collect::<Vec<_>>(),
         "client": row.client,
         "door": row.door,
-        "queued_at": moment(row.queued_at),
-        "started_at": row.started_at.map(moment),
-        "ended_at": row.ended_at.map(moment),
+        "queued_at": rfc3339(row.queued_at),
+        "started_at": row.started_at.map(rfc3339),
+        "ended_at": row.ended_at.map(rfc3339),
         "cpu_ms": row.cpu_ms,
         "peak_memory_bytes": row.peak_memory_bytes,
         "sandbox": row.sandbox,

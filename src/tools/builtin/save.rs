@@ -163,6 +163,7 @@ impl Tools {
         let inspection = inspected.map_err(|error| Failed::Refused(format!("`code`: {error}")))?;
         let parts = Parts { name, draft: &draft, before, code, language, inspection: &inspection };
         let Assembled { mut definition, warnings } = parts.assemble();
+        authoring::check_mode(&definition)?;
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
         definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
@@ -244,7 +245,7 @@ impl Tools {
         if !requirements.is_empty() {
             let _ = writeln!(text, "Dependencies: {}", requirements.join(", "));
         }
-        let tool = self.installed(tool, &version, &call.events).await?;
+        let tool = self.installed(tool, &version, &call.lines.events).await?;
         self.next_steps(&mut text, &tool, &version);
         for warning in warnings {
             let _ = writeln!(text, "Warning: {warning}");

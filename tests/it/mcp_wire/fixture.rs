@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use omniforge::http::{Identify, IdentifyError};
 use omniforge::model::{CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
-use omniforge::tools::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
-use serde_json::{Value, json};
+use omniforge::tools::{Answer, CallError, CallRequest, Change, Domain, ListedTool, TaskView, ToolList};
+use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -182,7 +182,7 @@ impl Domain for Fixture {
         request: CallRequest,
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
-    ) -> Result<CallReply, CallError> {
+    ) -> Result<Answer, CallError> {
         if request.name == "wait" {
             self.began.notify_one();
             return tokio::select! {
@@ -190,13 +190,25 @@ impl Domain for Fixture {
                     self.cancelled.notify_one();
                     Err(CallError::Cancelled)
                 }
-                () = self.release.notified() => Ok(CallReply::text("released")),
+                () = self.release.notified() => Ok(Answer::Reply(CallReply::text("released"))),
             };
         }
         if request.name == "test_trigger_tool_change" {
             self.change();
         }
-        reply(caller, &request, &events).await
+        reply(caller, &request, &events).await.map(Answer::Reply)
+    }
+
+    async fn task(&self, _caller: &Caller, id: &str) -> Result<TaskView, CallError> {
+        Err(CallError::InvalidParams(format!("there is no task `{id}`")))
+    }
+
+    async fn answer_task(&self, _: &Caller, id: &str, _: Map<String, Value>) -> Result<(), CallError> {
+        Err(CallError::InvalidParams(format!("there is no task `{id}`")))
+    }
+
+    async fn cancel_task(&self, _caller: &Caller, id: &str) -> Result<(), CallError> {
+        Err(CallError::InvalidParams(format!("there is no task `{id}`")))
     }
 
     fn changes(&self) -> broadcast::Receiver<Change> {

@@ -30,6 +30,14 @@ class ProtocolError extends Error {
   }
 }
 
+// The client can't do what was asked of it, such as elicitation. Uncaught, it tells the client what is missing.
+class MissingCapability extends ProtocolError {
+  constructor(text) {
+    super(-32021, text);
+    this.name = "MissingCapability";
+  }
+}
+
 // Facts about the call, and live messages to its caller.
 class Context {
   get tool() {
@@ -87,6 +95,45 @@ class Context {
   };
   report_progress = (done, total, message) => this.progress(done, total, message);
   reportProgress = (done, total, message) => this.progress(done, total, message);
+
+  // Ask the person or the model behind the client, or for its roots; promises of the answers.
+  elicit = (message, schema, options) => questions().askOne(this.elicitation(message, schema, options), options?.key);
+  sample = (messages, options) => questions().askOne(this.sampling(messages, options), options?.key);
+  roots = (options) => questions().askOne(this.rootsRequest(), options?.key);
+  ask = (requests) => questions().ask(requests);
+
+  // The requests that these send, for `ask`.
+  elicitation = (message, schema, options) => questions().elicitation(message, schema, options);
+  sampling = (messages, options) => questions().sampling(messages, options);
+  roots_request = () => questions().roots();
+  rootsRequest = () => questions().roots();
+
+  // Calls another saved tool; a promise of its structured value, or its text.
+  call = async (tool, args = {}) => {
+    const answer = await channel.request("call", { tool: String(tool), arguments: args });
+    return answer.value ?? answer.text;
+  };
+
+  // What the tool keeps for its caller from one call to the next; promises.
+  state = {
+    get: async (key, fallback, scope = "caller") => {
+      const answer = await channel.request("state.get", { key, scope });
+      return answer.found ? answer.value : fallback;
+    },
+    set: async (key, value, scope = "caller") => void (await channel.request("state.set", { key, value, scope })),
+    delete: async (key, scope = "caller") => (await channel.request("state.delete", { key, scope })).found,
+  };
+
+  // From here on the call is a task, or a handle for clients without tasks: nobody has to wait for it.
+  start_task = () => channel.request("start_task", {});
+  startTask = () => channel.request("start_task", {});
+  // Ends the response stream early where the client can come back for the rest.
+  close_stream = () => channel.request("close_stream", {});
+  closeStream = () => channel.request("close_stream", {});
+}
+
+function questions() {
+  return require("./questions.cjs");
 }
 
 function fact(name) {
@@ -115,6 +162,7 @@ function send(frame, field) {
 
 exports.ToolError = ToolError;
 exports.ProtocolError = ProtocolError;
+exports.MissingCapability = MissingCapability;
 exports.Context = Context;
 exports.ctx = new Context();
 exports.Text = content.Text;

@@ -94,7 +94,7 @@ def is_tool_process():
 
 
 def receive():
-    """The text of the server's one frame. Ends the process when the server is gone."""
+    """The text of the server's next frame. Ends the process when the server is gone."""
     size = int.from_bytes(_read(4), "big")
     return _read(size).decode()
 

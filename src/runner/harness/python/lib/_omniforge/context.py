@@ -6,6 +6,7 @@ _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "
 _ALIASES = {"warn": "warning", "fatal": "critical", "err": "error", "trace": "debug"}
 _OFFERS = (
     "log, debug, info, warning, error, progress, report_progress, "
+    "call, state, elicit, sample, roots, ask, elicitation, sampling, roots_request, start_task, close_stream, "
     "tool, version, run_id, request_id, meta, caller, client_capabilities"
 )
 
@@ -103,8 +104,70 @@ class Context:
         """The same as `progress`."""
         return self.progress(progress, total, message)
 
+    def elicit(self, message, schema=None, *, key=None, url=None):
+        """Asks the person behind the client to fill in a form (`schema`) or to visit `url`; waits for the answer."""
+        return _questions().ask_one(self.elicitation(message, schema, url=url), key)
+
+    def sample(self, messages, max_tokens=1024, *, key=None, **options):
+        """Asks the client's model; waits for its message."""
+        return _questions().ask_one(self.sampling(messages, max_tokens, **options), key)
+
+    def roots(self, *, key=None):
+        """Asks the client for its roots."""
+        return _questions().ask_one(self.roots_request(), key)
+
+    def ask(self, requests):
+        """Asks for several things at once: {key: ctx.elicitation(…) | ctx.sampling(…) | ctx.roots_request()}."""
+        return _questions().ask(requests)
+
+    def elicitation(self, message, schema=None, *, url=None):
+        """The request that `elicit` sends, for `ask`."""
+        return _questions().elicitation(message, schema, url)
+
+    def sampling(self, messages, max_tokens=1024, **options):
+        """The request that `sample` sends, for `ask`."""
+        return _questions().sampling(messages, max_tokens, **options)
+
+    def roots_request(self):
+        """The request that `roots` sends, for `ask`."""
+        return _questions().roots()
+
+    def call(self, tool, arguments=None, **more):
+        """Calls another saved tool; gives its structured value, or its text. Raises ToolError where it fails."""
+        answer = _asking().request("call", {"tool": str(tool), "arguments": dict(arguments or {}, **more)})
+        return answer["text"] if answer["value"] is None else answer["value"]
+
+    @property
+    def state(self):
+        """What the tool keeps for its caller from one call to the next: `get`, `set`, `delete`."""
+        return _questions().STATE
+
+    def start_task(self):
+        """From here on the call is a task, or a handle for clients without tasks: nobody has to wait for it."""
+        _asking().request("start_task", {})
+        return _DONE
+
+    def close_stream(self):
+        """Ends the response stream early where the client can come back for the rest."""
+        _asking().request("close_stream", {})
+        return _DONE
+
+    close_sse = close_stream
+
     def __getattr__(self, name):
         raise AttributeError("the context has no %r; it has %s" % (name, _OFFERS))
+
+
+def _questions():
+    from _omniforge import questions
+
+    return questions
+
+
+def _asking():
+    from _omniforge import asking
+
+    return asking
 
 
 def _fact(name):

@@ -24,6 +24,7 @@ __all__ = [
     "Context",
     "EmbeddedResource",
     "Image",
+    "MissingCapability",
     "ProtocolError",
     "ResourceLink",
     "Text",
@@ -56,3 +57,10 @@ class ProtocolError(Exception):
         super().__init__(text)
         self.code = code
         self.text = str(text)
+
+
+class MissingCapability(ProtocolError):
+    """The client can't do what was asked of it, such as elicitation. Uncaught, it tells the client what is missing."""
+
+    def __init__(self, text):
+        super().__init__(-32021, text)

@@ -1,0 +1,255 @@
+//! What a script may ask the client for, and what the client may answer.
+
+use serde_json::{Map, Value, json};
+
+use super::schema;
+use crate::model::ClientFacts;
+
+/// Words in a form's fields that ask for what must not be typed into a form.
+const SECRET_WORDS: [&str; 9] =
+    ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "access_key", "private_key"];
+
+/// Why a request can't be put to the client.
+#[derive(Debug, PartialEq)]
+pub enum Unaskable {
+    /// The client lacks a capability, in the shape of `ClientCapabilities`.
+    Missing {
+        /// What it would have to declare.
+        required: Value,
+        /// In words.
+        text: String,
+    },
+    /// The request is wrong.
+    Wrong(String),
+}
+
+/// Checks one request of a script, and names the tool in it.
+///
+/// # Errors
+/// [`Unaskable`].
+pub fn prepare(request: &mut Value, tool: &str, client: &ClientFacts) -> Result<(), Unaskable> {
+    let wrong = |text: &str| Unaskable::Wrong(text.to_owned());
+    let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let params = request.get_mut("params").and_then(Value::as_object_mut);
+    let params = params.ok_or_else(|| wrong("a request needs `params`, an object"))?;
+    let has = |pointer: &str| client.capabilities.pointer(pointer).is_some_and(|value| !value.is_null());
+    match method.as_str() {
+        "elicitation/create" => prepare_elicitation(params, tool, &has),
+        "sampling/createMessage" => {
+            let tools = params.contains_key("tools");
+            if !has("/sampling") || (tools && !has("/sampling/tools")) {
+                let required = if tools { json!({"sampling": {"tools": {}}}) } else { json!({"sampling": {}}) };
+                return Err(missing(required, tool, "sampling (it must let tools ask its model)"));
+            }
+            check_messages(params)
+        }
+        "roots/list" if has("/roots") => Ok(()),
+        "roots/list" => Err(missing(json!({"roots": {}}), tool, "roots")),
+        other => Err(Unaskable::Wrong(format!(
+            "`{other}` can't be asked; use elicitation/create, sampling/createMessage or roots/list"
+        ))),
+    }
+}
+
+fn missing(required: Value, tool: &str, what: &str) -> Unaskable {
+    Unaskable::Missing { required, text: format!("`{tool}` needs a client with {what}; this one did not declare it") }
+}
+
+fn prepare_elicitation(
+    params: &mut Map<String, Value>,
+    tool: &str,
+    has: &dyn Fn(&str) -> bool,
+) -> Result<(), Unaskable> {
+    let wrong = |text: String| Err(Unaskable::Wrong(text));
+    let Some(message) = params.get("message").and_then(Value::as_str).filter(|message| !message.trim().is_empty())
+    else {
+        return wrong("an elicitation needs a `message`, a text that says what is wanted".to_owned());
+    };
+    let message =
+        if message.contains(tool) { message.to_owned() } else { format!("{message}\n(asked by the tool {tool})") };
+    let url = params.get("mode").and_then(Value::as_str) == Some("url");
+    // `elicitation: {}` means forms alone.
+    let able = if url {
+        has("/elicitation/url")
+    } else {
+        has("/elicitation") && (has("/elicitation/form") || !has("/elicitation/url"))
+    };
+    if !able {
+        let required = if url { json!({"elicitation": {"url": {}}}) } else { json!({"elicitation": {}}) };
+        return Err(missing(required, tool, if url { "URL elicitation" } else { "elicitation (forms)" }));
+    }
+    if url {
+        return wrong("a URL can only be shown when its host is in the tool's approved network grant".to_owned());
+    }
+    params.insert("message".to_owned(), message.into());
+    let schema = params.get("requestedSchema").cloned().unwrap_or_default();
+    check_form(&schema).map_err(Unaskable::Wrong)
+}
+
+/// A form: a flat object of primitives, enumerations and lists of enumerations.
+/// Source: the specification's `ElicitRequestFormParams`.
+fn check_form(schema: &Value) -> Result<(), String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let (Some("object"), Some(properties)) = (schema.get("type").and_then(Value::as_str), properties) else {
+        return Err("an elicitation's schema must be an object schema with `properties`".to_owned());
+    };
+    for (name, property) in properties {
+        let kind = property.get("type").and_then(Value::as_str).unwrap_or_default();
+        let flat = match kind {
+            "string" | "number" | "integer" | "boolean" => true,
+            "array" => {
+                property.get("items").is_some_and(|items| items.get("enum").is_some() || items.get("anyOf").is_some())
+            }
+            _ => false,
+        };
+        if !flat {
+            return Err(format!(
+                "the field `{name}` of an elicitation must be a string, number, integer, boolean or a list of choices"
+            ));
+        }
+        let shown = property.get("title").and_then(Value::as_str).unwrap_or_default();
+        let asks = |text: &str| {
+            let text = text.to_lowercase().replace([' ', '-'], "_");
+            SECRET_WORDS.iter().any(|word| text.split('_').any(|part| part == *word) || text.contains(word))
+        };
+        if kind == "string" && (asks(name) || asks(shown) || property.get("format") == Some(&json!("password"))) {
+            return Err(format!(
+                "the field `{name}` asks for a secret: passwords, tokens and keys must not be typed into a form; \
+                 let the tool use a granted secret"
+            ));
+        }
+    }
+    schema::compile("requestedSchema", schema).map(drop).map_err(|error| error.to_string())
+}
+
+fn check_messages(params: &Map<String, Value>) -> Result<(), Unaskable> {
+    let wrong = |text: &str| Err(Unaskable::Wrong(text.to_owned()));
+    let messages = params.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+    let Some(messages) = messages else { return wrong("a sampling needs `messages`, a list of at least one") };
+    let fine = |message: &Value| {
+        matches!(message.get("role").and_then(Value::as_str), Some("user" | "assistant"))
+            && message.get("content").is_some_and(|content| content.is_object() || content.is_array())
+    };
+    if !messages.iter().all(fine) {
+        return wrong(
+            "each message of a sampling is {role: user | assistant, content: a content block or a list of them}",
+        );
+    }
+    if !params.get("maxTokens").and_then(Value::as_u64).is_some_and(|count| (1..=u64::from(u32::MAX)).contains(&count))
+    {
+        return wrong("`maxTokens` of a sampling must be a whole number from 1");
+    }
+    Ok(())
+}
+
+/// Checks a client's answer against what was asked.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_answer(request: &Value, answer: &Value) -> Result<(), String> {
+    let Some(object) = answer.as_object() else {
+        return Err("an answer is the result object of its request".to_owned());
+    };
+    match request.get("method").and_then(Value::as_str).unwrap_or_default() {
+        "elicitation/create" => check_elicited(request, object),
+        "sampling/createMessage" => {
+            let content = object.get("content").is_some_and(|content| content.is_object() || content.is_array());
+            let role = object.get("role").is_some_and(Value::is_string);
+            if content && role {
+                Ok(())
+            } else {
+                Err("an answer to a sampling has `role`, `content` and `model`".to_owned())
+            }
+        }
+        _ => {
+            let roots = object.get("roots").and_then(Value::as_array);
+            let fine =
+                roots.is_some_and(|roots| roots.iter().all(|root| root.get("uri").is_some_and(Value::is_string)));
+            if fine { Ok(()) } else { Err("an answer to roots/list has `roots`, a list of {uri, name?}".to_owned()) }
+        }
+    }
+}
+
+fn check_elicited(request: &Value, answer: &Map<String, Value>) -> Result<(), String> {
+    match answer.get("action").and_then(Value::as_str) {
+        Some("decline" | "cancel") => return Ok(()),
+        Some("accept") => {}
+        _ => return Err("an answer to an elicitation has `action`: accept, decline or cancel".to_owned()),
+    }
+    let Some(schema) = request.pointer("/params/requestedSchema") else { return Ok(()) };
+    let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
+    let validator = schema::compile("requestedSchema", schema).map_err(|error| error.to_string())?;
+    match schema::problems(&validator, &content) {
+        None => Ok(()),
+        Some(problems) => {
+            Err(format!("`content` does not fit the form:{}", problems.replace("the arguments", "the content")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(capabilities: Value) -> ClientFacts {
+        ClientFacts { capabilities, ..ClientFacts::default() }
+    }
+
+    fn form(properties: Value) -> Value {
+        json!({"method": "elicitation/create",
+            "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": properties}}})
+    }
+
+    fn refused(mut request: Value, capabilities: Value) -> Unaskable {
+        prepare(&mut request, "greet", &client(capabilities)).unwrap_err()
+    }
+
+    #[test]
+    fn a_form_names_its_tool_and_stays_as_it_was() {
+        let fields = json!({"who": {"type": "string", "enum": ["a"], "enumNames": ["A"]}, "age": {"type": "integer"},
+            "many": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}}});
+        let mut request = form(fields.clone());
+        prepare(&mut request, "greet", &client(json!({"elicitation": {}}))).unwrap();
+        assert_eq!(request["params"]["message"], "Who?\n(asked by the tool greet)");
+        assert_eq!(request["params"]["requestedSchema"]["properties"], fields);
+    }
+
+    #[test]
+    fn what_the_client_lacks_is_named_in_its_shape() {
+        let required = |request, capabilities| match refused(request, capabilities) {
+            Unaskable::Missing { required, .. } => required,
+            Unaskable::Wrong(text) => panic!("{text}"),
+        };
+        let sampling = json!({"method": "sampling/createMessage", "params": {"messages": []}});
+        assert_eq!(required(sampling, json!({})), json!({"sampling": {}}));
+        assert_eq!(required(form(json!({})), json!({"sampling": {}})), json!({"elicitation": {}}));
+        assert_eq!(required(form(json!({})), json!({"elicitation": {"url": {}}})), json!({"elicitation": {}}));
+        assert_eq!(required(json!({"method": "roots/list", "params": {}}), json!({})), json!({"roots": {}}));
+    }
+
+    #[test]
+    fn a_form_can_ask_neither_for_secrets_nor_for_nested_values() {
+        for (fields, expected) in [
+            (json!({"api_key": {"type": "string"}}), "asks for a secret"),
+            (json!({"value": {"type": "string", "title": "Your password"}}), "asks for a secret"),
+            (json!({"inner": {"type": "object"}}), "must be a string"),
+            (json!({"list": {"type": "array", "items": {"type": "string"}}}), "must be a string"),
+        ] {
+            let Unaskable::Wrong(text) = refused(form(fields), json!({"elicitation": {}})) else { panic!() };
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn answers_are_held_against_what_was_asked() {
+        let request = form(json!({"age": {"type": "integer"}}));
+        let check = |answer| check_answer(&request, &answer);
+        assert_eq!(check(json!({"action": "accept", "content": {"age": 3}})), Ok(()));
+        assert_eq!(check(json!({"action": "decline"})), Ok(()));
+        assert!(check(json!({"action": "accept", "content": {"age": "x"}})).unwrap_err().contains("/age"));
+        assert!(check(json!(12345)).is_err() && check(json!({})).is_err() && check(json!(null)).is_err());
+        let roots = json!({"method": "roots/list", "params": {}});
+        assert_eq!(check_answer(&roots, &json!({"roots": [{"uri": "file:///a"}]})), Ok(()));
+        assert!(check_answer(&roots, &json!({"roots": [1]})).is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Runs as tasks (the `io.modelcontextprotocol/tasks` extension): over the run rows, so that they survive a restart.
+
+use serde_json::{Map, Value, json};
+
+use super::continuation::fitting;
+use super::domain::{CallError, TaskState, TaskView};
+use super::{Tools, internal};
+use crate::model::{Caller, ClientFacts, Ending, RunId, RunRow};
+
+/// The extension's name.
+pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Whether a client can be given tasks.
+pub fn supported(client: &ClientFacts) -> bool {
+    let modern = client.protocol_version.as_deref().is_some_and(|version| version >= "2026-07-28");
+    let extensions = client.capabilities.get("extensions").and_then(Value::as_object);
+    modern && extensions.is_some_and(|extensions| extensions.get(EXTENSION).is_some_and(Value::is_object))
+}
+
+/// What a client without them is told by a tool that needs them.
+pub fn required(tool: &str) -> CallError {
+    CallError::MissingCapability {
+        required: json!({"extensions": {EXTENSION: {}}}),
+        text: format!("`{tool}` runs as a task: it needs a client with the extension {EXTENSION}"),
+    }
+}
+
+impl Tools {
+    /// A run of the caller's, as a task.
+    pub(super) async fn task_view(&self, caller: &Caller, id: &str) -> Result<TaskView, CallError> {
+        let row = self.run_of(caller, id).await?;
+        let open = match self.live.get(row.id, caller.sees_only()) {
+            Some(live) => live.questions(),
+            None => Map::new(),
+        };
+        let state = match (&row.ending, open.is_empty()) {
+            (None, true) => TaskState::Working,
+            (None, false) => TaskState::InputRequired(open),
+            (Some(ending), _) => ended(&row, ending),
+        };
+        let updated_at = row.ended_at.or(row.started_at).unwrap_or(row.queued_at);
+        Ok(TaskView { run: row.id, created_at: row.queued_at, updated_at, state })
+    }
+
+    /// Hands a task what its client answers.
+    pub(super) async fn answer_questions(
+        &self,
+        caller: &Caller,
+        id: &str,
+        answers: &Map<String, Value>,
+    ) -> Result<(), CallError> {
+        let row = self.run_of(caller, id).await?;
+        if let Some(live) = self.live.get(row.id, caller.sees_only()) {
+            live.answer(fitting(&live.questions(), answers)?);
+        }
+        Ok(())
+    }
+
+    /// Stops a task.
+    pub(super) async fn stop_task(&self, caller: &Caller, id: &str) -> Result<(), CallError> {
+        let row = self.run_of(caller, id).await?;
+        self.live.cancel(row.id, caller.sees_only());
+        Ok(())
+    }
+
+    /// The row of a run that this caller may see.
+    async fn run_of(&self, caller: &Caller, id: &str) -> Result<RunRow, CallError> {
+        let unknown = || CallError::InvalidParams(format!("there is no task `{id}`"));
+        let id = id.parse().map(RunId).map_err(|_| unknown())?;
+        let row = self.store.get_run(id).await.map_err(|error| internal("a run can't be read", &error))?;
+        row.filter(|row| caller.sees(&row.principal)).ok_or_else(unknown)
+    }
+}
+
+fn ended(row: &RunRow, ending: &Ending) -> TaskState {
+    let failed = |code, message: &str| TaskState::Failed { code, message: message.to_owned() };
+    match (ending, &row.error) {
+        (Ending::Cancelled, _) => TaskState::Cancelled,
+        (_, Some(error)) => failed(error.code, &error.message),
+        (Ending::Interrupted, _) => failed(-32603, "the server went away while the task ran"),
+        _ => match row.result.as_deref().map(serde_json::from_str) {
+            Some(Ok(Value::Object(result))) => TaskState::Completed(result),
+            _ => failed(-32603, "the result is not kept any more"),
+        },
+    }
+}
