@@ -20,7 +20,7 @@ use crate::store::{Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
 use crate::trust::Policy;
 
-pub use serve::{ServeOutput, serve};
+pub use serve::{ServeOutput, serve, stop_on_signal};
 
 /// The most bytes of one environment, and of all of them.
 const ENVIRONMENT_BYTES: (u64, u64) = (2 << 30, 20 << 30);
@@ -39,7 +39,6 @@ pub struct App {
     pub runner: Runner,
     /// Starting and stopping.
     pub lifecycle: Lifecycle,
-    live: LiveRuns,
     lock: InstanceLock,
     instance: String,
     data_dir: PathBuf,
@@ -59,7 +58,7 @@ impl App {
             AuthMode::Token => Auth::new(store.clone()).await?,
             AuthMode::None => Auth::anonymous(store.clone()).await?,
         };
-        let lifecycle = Lifecycle::default();
+        let lifecycle = Lifecycle::new(settings.drain);
         let instance = clock.new_id().to_string();
         let lock =
             InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
@@ -73,13 +72,12 @@ impl App {
         store.register_instance(&row).await?;
         upkeep::sweep(&store, &settings.data_dir, &instance).await?;
         let (runner, environments) = runner(settings, &lock, spawner).await?;
-        let live = LiveRuns::default();
         let parts = Parts {
             store: store.clone(),
             runner: runner.clone(),
             environments,
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
-            live: live.clone(),
+            live: LiveRuns::default(),
             policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
             clock,
             lifecycle: lifecycle.clone(),
@@ -91,8 +89,7 @@ impl App {
             },
         };
         let tools = Tools::open(parts).await?;
-        let app =
-            Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
+        let app = Self { auth, tools, store, runner, lifecycle, lock, instance, data_dir: settings.data_dir.clone() };
         app.lifecycle.tasks.spawn(upkeep::keep(app.store.clone(), app.auth.clone(), app.lifecycle.closing.clone()));
         Ok(app)
     }
@@ -103,7 +100,8 @@ impl App {
     /// When the last rows could not be written.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.lifecycle.closing.cancel();
-        self.live.cancel_all();
+        self.lifecycle.killing.cancel();
+        self.lifecycle.ended.cancel();
         self.lifecycle.tasks.close();
         if tokio::time::timeout(Duration::from_secs(10), self.lifecycle.tasks.wait()).await.is_err() {
             tracing::warn!("Some tasks did not end within 10 s; leaving them behind");

@@ -40,11 +40,6 @@ impl LiveRuns {
         found.map(|run| run.cancel.cancel()).is_some()
     }
 
-    /// Asks every run to stop.
-    pub fn cancel_all(&self) {
-        self.lock().values().for_each(|run| run.cancel.cancel());
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<RunId, LiveRun>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -86,7 +86,7 @@ pub enum CallError {
         /// The message.
         text: String,
     },
-    /// The caller cancelled; nobody waits for an answer.
+    /// The caller itself cancelled; nobody waits for an answer.
     #[error("the call was cancelled")]
     Cancelled,
     /// Our own failure; the id finds the log line.
@@ -127,7 +127,8 @@ pub trait Domain: Send + Sync + 'static {
     /// [`CallError`]; a tool that fails is a [`CallReply`] with `is_error`.
     ///
     /// # Cancellation
-    /// `cancel` kills the run's whole process tree. Dropping the future does the same.
+    /// `cancel` is the caller's own: it kills the run's whole process tree, and the result is [`CallError::Cancelled`].
+    /// Dropping the future kills too. A run that is stopped by anything else is answered with an error result.
     async fn call(
         &self,
         caller: &Caller,

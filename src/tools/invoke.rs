@@ -67,13 +67,23 @@ impl Tools {
         events: mpsc::Sender<RunEvent>,
         cancel: &CancellationToken,
     ) -> Result<Done, CallError> {
-        let cancel = cancel.child_token();
-        let guard = cancel.clone().drop_guard();
-        let tools = self.clone();
-        let task = self.lifecycle.tasks.spawn(async move { tools.run(invocation, events, cancel).await });
-        let done = task.await.map_err(|error| internal("a call's task failed", &error));
-        guard.disarm();
-        done
+        // The run's own: what stops a run besides its caller is told to its caller.
+        let stop = self.lifecycle.killing.child_token();
+        let _dropped = stop.clone().drop_guard();
+        let (tools, token) = (self.clone(), stop.clone());
+        let mut task = self.lifecycle.tasks.spawn(async move { tools.run(invocation, events, token).await });
+        let done = tokio::select! {
+            done = &mut task => done,
+            () = cancel.cancelled() => {
+                stop.cancel();
+                task.await
+            }
+        };
+        let mut done = done.map_err(|error| internal("a call's task failed", &error))?;
+        if cancel.is_cancelled() && done.row.ending == Some(Ending::Cancelled) {
+            done.reply = Err(CallError::Cancelled);
+        }
+        Ok(done)
     }
 
     async fn run(self, invocation: Invocation, events: mpsc::Sender<RunEvent>, cancel: CancellationToken) -> Done {
@@ -208,7 +218,7 @@ impl Running<'_> {
         row.cpu_ms = i64::try_from(outcome.usage.cpu.as_millis()).unwrap_or(i64::MAX);
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
-            (Ending::Cancelled, _) => Err(CallError::Cancelled),
+            (Ending::Cancelled, _) => Ok(reply),
             (_, Some(ReturnValue::ProtocolError { code, text })) => {
                 Err(CallError::Protocol { code: *code, text: text.clone() })
             }
@@ -228,13 +238,13 @@ enum Stopped {
 
 impl Stopped {
     fn conclude(self, row: &mut RunRow) -> Result<CallReply, CallError> {
+        row.ending = Some(if matches!(self, Self::Cancelled) { Ending::Cancelled } else { Ending::Error });
         let reply = match self {
-            Self::Cancelled => Err(CallError::Cancelled),
+            Self::Cancelled => Ok(CallReply::error("(no output)\n[cancelled]")),
             Self::Unapproved(text) | Self::Busy(text) => Ok(CallReply::error(text)),
             Self::Install(text) => Ok(CallReply::error(format!("(no output)\n[install] {text}"))),
             Self::Internal(error) => Err(error),
         };
-        row.ending = Some(if matches!(reply, Err(CallError::Cancelled)) { Ending::Cancelled } else { Ending::Error });
         row.is_error = true;
         let shown = match &reply {
             Ok(reply) => reply.clone(),

@@ -179,9 +179,16 @@ impl Domain for Tools {
         if self.lifecycle.closing.is_cancelled() {
             return Ok(CallReply::error("the server is shutting down; call again in a moment"));
         }
-        match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
-            Some(builtin) => self.call_builtin(builtin, caller, request, (events, cancel)).await,
-            None => self.call_saved(caller, request, events, &cancel).await,
+        let work = async {
+            match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
+                Some(builtin) => self.call_builtin(builtin, caller, request, (events, cancel)).await,
+                None => self.call_saved(caller, request, events, &cancel).await,
+            }
+        };
+        tokio::select! {
+            reply = work => reply,
+            // Runs end before that; what remains is work without one, such as the building of an environment.
+            () = self.lifecycle.overdue() => Ok(CallReply::error("the server stopped before this was done\n[cancelled]")),
         }
     }
 

@@ -26,6 +26,7 @@ def main(word: str, ctx):
     subprocess.Popen(sleeper, start_new_session=True)
     subprocess.Popen([sys.executable, "-c", "import os, sys\\nif os.fork() == 0:\\n  os.setsid(); os.execv(sys.argv[1], sys.argv[1:])",
                       *sleeper])
+    print("begun", flush=True)
     ctx.info("started")
     beat = 0
     while True:
@@ -140,7 +141,7 @@ async def test_a_run_is_stopped_by_its_id(server, mode):
             (run,) = listed.structured["runs"]
             stopped = await connection.call("omniforge_cancel_run", {"run_id": run["run_id"]})
             assert not stopped.is_error, stopped.text
-        assert results[0].is_error and "cancelled" in results[0].text
+        assert results[0].is_error and results[0].text == "begun\n[cancelled]"
         gone = lambda: eventually(lambda: not processes_with(word), "every process of the run is dead", within=4)
         await anyio.to_thread.run_sync(gone)
         shown = (await connection.call("omniforge_get_run", {"run_id": run["run_id"]})).structured

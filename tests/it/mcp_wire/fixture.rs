@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use omniforge::http::{Identify, IdentifyError};
+use omniforge::lifecycle::Lifecycle;
 use omniforge::model::{CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
 use omniforge::tools::{CallError, CallRequest, Change, Domain, ListedTool, ToolList};
 use serde_json::{Value, json};
@@ -24,11 +25,14 @@ pub struct Fixture {
     pub cancelled: Notify,
     /// Lets `wait` end.
     pub release: Notify,
+    lifecycle: Lifecycle,
 }
 
-impl Default for Fixture {
-    fn default() -> Self {
+impl Fixture {
+    /// The domain of a server with this life.
+    pub fn of(lifecycle: Lifecycle) -> Self {
         Self {
+            lifecycle,
             changes: broadcast::channel(16).0,
             generation: AtomicU64::new(1),
             extra: AtomicUsize::new(0),
@@ -37,9 +41,7 @@ impl Default for Fixture {
             release: Notify::new(),
         }
     }
-}
 
-impl Fixture {
     /// Changes the catalogue.
     pub fn change(&self) {
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
@@ -85,6 +87,7 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         tool("number", nothing(), Some(json!({"type": "number"}))),
         tool("object", nothing(), Some(json!({"type": "object"}))),
         tool("wait", nothing(), None),
+        tool("wait_and_tell", nothing(), None),
         tool("blocks", nothing(), None),
         tool("json_schema_2020_12_tool", schema_2020_12(), None),
         tool("test_custom_header", header, None),
@@ -183,14 +186,23 @@ impl Domain for Fixture {
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
     ) -> Result<CallReply, CallError> {
-        if request.name == "wait" {
+        if request.name == "wait" || request.name == "wait_and_tell" {
             self.began.notify_one();
             return tokio::select! {
                 () = cancel.cancelled() => {
                     self.cancelled.notify_one();
                     Err(CallError::Cancelled)
                 }
-                () = self.release.notified() => Ok(CallReply::text("released")),
+                () = self.lifecycle.killing.cancelled() => {
+                    self.cancelled.notify_one();
+                    Ok(CallReply::error("(no output)\n[cancelled]"))
+                }
+                () = self.release.notified() => {
+                    if request.name == "wait_and_tell" {
+                        tell(&events, &[log("released"), progress(1.0)]).await;
+                    }
+                    Ok(CallReply::text("released"))
+                }
             };
         }
         if request.name == "test_trigger_tool_change" {

@@ -188,7 +188,7 @@ async fn shutdown_refuses_new_calls_lets_old_ones_end_and_then_cancels() {
     let mut stream = session.listen().await;
     let first = tokio::spawn(wire.post(&call("wait")).send());
     wire.fixture.began.notified().await;
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     assert_eq!(stream.next().await, None, "streams that wait for news end");
     wire.fixture.release.notify_one();
     let answer = answer(first.await.unwrap().unwrap()).await;
@@ -201,9 +201,10 @@ async fn a_call_that_outstays_shutdown_is_cancelled() {
     let wire = Wire::open().await;
     let call = tokio::spawn(wire.post(&call("wait")).send());
     wire.fixture.began.notified().await;
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     tokio::time::timeout(SOON, wire.fixture.cancelled.notified()).await.unwrap();
-    assert!(call.await.unwrap().is_ok_and(|response| response.status() == 500));
+    let answer = answer(call.await.unwrap().unwrap()).await;
+    assert_eq!((text(&answer), &answer["result"]["isError"]), ("(no output)\n[cancelled]", &json!(true)));
     tokio::time::timeout(SOON, wire.server).await.unwrap().unwrap();
 }
 
