@@ -151,10 +151,15 @@ impl Lines {
     /// What the protocol layer is to see of a line; `None` when that is nothing.
     fn accept(&mut self, line: Bytes) -> Option<RxJsonRpcMessage<RoleServer>> {
         let refused = match peek::read(&line) {
-            Ok(Body::One(Message::Request(request))) => match message(&line, &request) {
-                Ok(message) => return self.open(message, &request),
-                Err(refused) => refused,
-            },
+            Ok(Body::One(Message::Request(mut request))) => {
+                match request.unknown_method(None).or_else(|| request.fault.take()) {
+                    Some(refused) => refused,
+                    None => match message(&line, &request) {
+                        Ok(message) => return self.open(message, &request),
+                        Err(refused) => refused,
+                    },
+                }
+            }
             // Before the handshake there is nothing that a notification or a reply could be about.
             Ok(Body::One(_)) if !self.opened => return None,
             Ok(Body::One(_)) => return serde_json::from_slice(&line).ok(),

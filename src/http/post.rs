@@ -15,17 +15,6 @@ use crate::mcp::peek::{self, Message, Request};
 use crate::mcp::{Called, Era, Refusal};
 use crate::tools::CallError;
 
-/// The methods that 2026-07-28 does not have any more.
-const REMOVED: [&str; 7] = [
-    "initialize",
-    "ping",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tasks/list",
-    "tasks/result",
-];
-
 impl Front {
     pub(super) async fn post(&self, visit: Visit, body: Body) -> Response {
         if let Some(refused) = wrong_content_type(&visit) {
@@ -66,6 +55,9 @@ impl Front {
         }
         if visit.names_modern() || request.meta.protocol_version.is_some() {
             return self.modern(visit, bytes, request).await;
+        }
+        if let Some(fault) = &request.fault {
+            return refuse(visit, fault);
         }
         if let Some(refused) = visit.unknown_version() {
             return refused;
@@ -162,6 +154,10 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
             "the header MCP-Protocol-Version says {header}, `_meta` says {declared}; they must agree"
         )));
     }
+    // A method that does not exist is not found, whatever else is wrong with its request.
+    if let Some(unknown) = request.unknown_method(header) {
+        return Err(unknown);
+    }
     if declared.as_deref().or(header).is_some_and(|version| version >= MODERN) {
         let mut methods = visit.parts.headers.get_all("mcp-method").iter();
         let method = methods.next().and_then(|value| value.to_str().ok()).map(str::trim);
@@ -173,6 +169,9 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
             )));
         }
     }
+    if let Some(fault) = &request.fault {
+        return Err(fault.clone());
+    }
     if !request.has_modern_meta() {
         return Err(Refusal::params(
             "`params._meta` must hold `io.modelcontextprotocol/protocolVersion` (a string) and \
@@ -183,9 +182,6 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
     if Era::parse(&declared).is_none() {
         let data = serde_json::json!({"requested": declared, "supported": Era::ALL.map(Era::as_str)});
         return Err(Refusal::new(-32022, "Unsupported protocol version").with_data(data));
-    }
-    if *declared >= *MODERN && REMOVED.contains(&&*request.method) {
-        return Err(Refusal::method(&request.method));
     }
     Ok(())
 }

@@ -132,6 +132,20 @@ async fn malformed_lines_are_answered_and_the_next_one_is_served() {
 }
 
 #[tokio::test]
+async fn a_pipe_knows_what_2026_07_28_does_not_have() {
+    let mut pipe = Pipe::open();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe", "unknown/method"] {
+        let refused = pipe.ask(rpc(method, json!({"_meta": meta, "level": "loud"}))).await;
+        assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32601), &json!(1)), "{method}");
+    }
+    assert!(pipe.ask(rpc("tools/list", json!({"_meta": meta}))).await["result"].is_object());
+}
+
+#[tokio::test]
 async fn a_call_is_cancelled_by_its_id() {
     let mut pipe = Pipe::open();
     pipe.ask(initialize("2025-11-25")).await;
