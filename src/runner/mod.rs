@@ -116,7 +116,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Runs a script to its end. Events arrive on `events` in order; when that channel is full they are dropped.
+    /// Runs a script to its end. Events arrive on `events` in order; while that channel is full, the script
+    /// waits.
     ///
     /// # Errors
     /// When the process can't be started. A script that fails is an [`Outcome`].
@@ -135,7 +136,7 @@ impl Runner {
 
     /// Has the harness look at code that is not executed; its answer, where it gave one.
     pub(self) async fn look_at(&self, request: &RunRequest) -> Result<(Option<Value>, Outcome), RunnerError> {
-        let (events, _nobody) = mpsc::channel(1);
+        let (events, _) = mpsc::channel(1);
         let mut finished = self.finish(request, true, &events, &CancellationToken::new()).await?;
         let answer = match std::mem::replace(&mut finished.last, Ok(None)) {
             Ok(Some(Frame::Answer(answer))) => Some(answer),

@@ -202,8 +202,10 @@ async fn converse(
     let receive = async {
         loop {
             match reader.next(&mut from_tool).await? {
-                // A listener that is slow or gone misses events; the run goes on.
-                Some(Frame::Event(event)) => drop(events.try_send(event)),
+                // A listener that is gone misses events; the run goes on. One that is behind is waited for.
+                Some(Frame::Event(event)) => {
+                    let _gone = events.send(event).await;
+                }
                 last => return Ok(last),
             }
         }

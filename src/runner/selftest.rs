@@ -55,7 +55,7 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
         secrets: Vec::new(),
     };
     let shell = runner.runtime(Language::Bash).cloned().unwrap_or_else(plain_shell);
-    let (events, _nobody) = mpsc::channel(1);
+    let (events, _) = mpsc::channel(1);
     let finished = runner.finish_with(&shell, (&request, false), &events, &CancellationToken::new()).await?;
     let outcome = outcome::of(finished, Style::Script, level);
     tokio::fs::remove_file(&hidden).await.map_err(&failed)?;

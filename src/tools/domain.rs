@@ -120,8 +120,8 @@ pub trait Domain: Send + Sync + 'static {
     /// [`CallError::Internal`] when the store fails.
     async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError>;
 
-    /// Calls a built-in or saved tool. Events arrive on `events`, in order, before the reply; when that channel is
-    /// full or closed, events are dropped.
+    /// Calls a built-in or saved tool. Events arrive on `events`, in order, before the reply; when that channel
+    /// stays full for long, or is closed, events are dropped.
     ///
     /// # Errors
     /// [`CallError`]; a tool that fails is a [`CallReply`] with `is_error`.

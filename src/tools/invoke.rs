@@ -19,6 +19,8 @@ use crate::runner::RunRequest;
 
 /// The most bytes of log kept with a run.
 const LOG_BYTES: usize = 1 << 20;
+/// How long a listener that is behind is waited for, once.
+const LISTENER: Duration = Duration::from_secs(1);
 
 /// A call whose arguments were accepted.
 pub struct Invocation {
@@ -255,10 +257,11 @@ impl Stopped {
     }
 }
 
-/// Hands events on and keeps the log. A full or closed channel loses the event, never the run.
+/// Hands events on and keeps the log. A listener that doesn't take them in loses events, never the run.
 async fn forward(mut receiver: mpsc::Receiver<RunEvent>, events: mpsc::Sender<RunEvent>) -> String {
     let mut log = String::new();
     let mut full = false;
+    let mut patience = LISTENER;
     while let Some(event) = receiver.recv().await {
         if matches!(event, RunEvent::Log { .. }) && !full {
             let line = serde_json::to_string(&event).unwrap_or_default();
@@ -266,7 +269,10 @@ async fn forward(mut receiver: mpsc::Receiver<RunEvent>, events: mpsc::Sender<Ru
             log.push_str(if full { "{\"truncated\":true}" } else { &line });
             log.push('\n');
         }
-        let _ = events.try_send(event);
+        patience = match events.send_timeout(event, patience).await {
+            Ok(()) => LISTENER,
+            Err(_) => Duration::ZERO,
+        };
     }
     log
 }

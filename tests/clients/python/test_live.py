@@ -76,6 +76,23 @@ async def test_progress_and_logs_arrive_in_order_and_all_of_them(server, mode):
         assert watch.logs == [("info", {"step": step}) for step in range(1, 21)]
 
 
+async def test_a_flood_is_thinned_for_the_client_and_kept_with_the_run(server, mode):
+    tool = free_name("flood")
+    server.create(tool, "def main(ctx):\n    for step in range(1, 3001):\n        ctx.progress(step)\n        ctx.info(step)\n    return 'done'\n")
+    async with watching(server, mode) as (connection, watch):
+        assert (await connection.call(tool, {}, progress_callback=watch.progress)).text == "done"
+        with anyio.fail_after(5):
+            while not watch.beats or watch.beats[-1][0] != 3000:
+                await anyio.lowlevel.checkpoint()
+        told = [data for _, data in watch.logs if isinstance(data, int)]
+        left_out = [int(data.split()[0]) for _, data in watch.logs if isinstance(data, str)]
+        assert told == sorted(told) and len(told) + sum(left_out) == 3000
+        assert len(told) < 3000 and len(watch.beats) < 3000
+        (run,) = (await connection.call("omniforge_list_runs", {"tool": tool})).structured["runs"]
+        kept = (await connection.call("omniforge_get_run", {"run_id": run["run_id"]})).structured["log"]
+        assert [event["data"] for event in kept] == list(range(1, 3001))
+
+
 async def test_logs_below_the_level_stay_away(server, mode):
     tool = free_name("levels")
     server.create(tool, "def main(ctx):\n    ctx.debug('low')\n    ctx.info('mid')\n    ctx.error('high')\n    return 'ok'\n")

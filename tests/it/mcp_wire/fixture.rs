@@ -100,6 +100,7 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         "test_logging_tool",
         "test_trigger_tool_change",
         "mixed",
+        "flood",
         "protocol_error",
         "internal_error",
     ];
@@ -157,6 +158,15 @@ async fn reply(
         }
         "mixed" => {
             tell(events, &[log("a"), progress(1.0), log("b"), progress(2.0), progress(2.0), log("c")]).await;
+            CallReply::text("done")
+        }
+        "flood" => {
+            for step in 1..=1000 {
+                events.send(progress(f64::from(step))).await.unwrap();
+                if step % 2 == 0 {
+                    events.send(log(&step.to_string())).await.unwrap();
+                }
+            }
             CallReply::text("done")
         }
         "test_trigger_tool_change" => CallReply::text("changed"),

@@ -81,6 +81,32 @@ async fn a_session_gets_logs_and_progress_in_order_on_the_posts_own_stream() {
 }
 
 #[tokio::test]
+async fn a_flood_is_thinned_in_order_and_its_last_progress_comes_before_the_reply() {
+    let wire = Wire::open().await;
+    let session = wire.session("2025-11-25").await;
+    let token = json!({"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"});
+    let params = json!({"name": "flood", "arguments": {}, "_meta": {"progressToken": "t"}});
+    for post in [session.post(&rpc("tools/call", params)), wire.modern("tools/call", json!({"name": "flood"}), token)] {
+        let mut seen = messages(post.send().await.unwrap()).await;
+        assert_eq!(text(&seen.pop().unwrap()), "done");
+        let (mut left_out, mut logs, mut steps) = (0, Vec::new(), Vec::new());
+        for message in &seen {
+            let params = &message["params"];
+            match (params["data"].as_str(), params["logger"].as_str()) {
+                (Some(notice), Some("omniforge")) => {
+                    left_out += notice.split_once(' ').unwrap().0.parse::<usize>().unwrap();
+                }
+                (Some(log), _) => logs.push(log.parse::<u32>().unwrap()),
+                _ => steps.push(params["progress"].as_f64().unwrap()),
+            }
+        }
+        assert_eq!((logs.len() + left_out, *steps.last().unwrap()), (500, 1000.0));
+        assert!((100..500).contains(&logs.len()) && logs.is_sorted(), "{logs:?}");
+        assert!(steps.len() < 500 && steps.is_sorted(), "{steps:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_hears_logs_from_its_level_on() {
     let wire = Wire::open().await;
     let session = wire.session("2025-11-25").await;
