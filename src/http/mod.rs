@@ -46,7 +46,8 @@ pub struct HttpOptions {
     pub body_limit: usize,
     /// How long a request's body may take to arrive.
     pub body_patience: Duration,
-    /// How long a call may be silent before its response is opened as a stream that says that it lives.
+    /// How long a call may be silent before its response is opened and says that it lives: less than what proxies allow,
+    /// and so long that most calls answer before it, with the status and in the form that fit.
     pub silence: Duration,
     /// Whether the product is ready to serve; `/readyz` asks.
     pub ready: Option<Arc<dyn Ready>>,
@@ -62,7 +63,7 @@ impl HttpOptions {
             public_url: None,
             body_limit: 16 << 20,
             body_patience: Duration::from_secs(30),
-            silence: Duration::from_millis(1500),
+            silence: Duration::from_secs(15),
             ready: None,
         }
     }

@@ -69,7 +69,11 @@ impl Front {
             None => self.alone(visit, bytes, request, era(visit)).await,
             Some(id) if self.server.session(id, &visit.caller.principal).is_some() => {
                 let (body, arguments) = request.without_arguments(bytes);
-                answer::adopt(self.server.stateful(visit.forward(body, arguments, false)).await)
+                let forward = visit.forward(body, arguments, !visit.accepts_stream());
+                let server = self.server.clone();
+                // The session hears logs unless it says otherwise; its calls live in it, not in their connections.
+                let manner = self.manner(visit, request, (true, false));
+                answer::answer(async move { server.stateful(forward).await }, manner).await
             }
             Some(_) => no_session(),
         }
@@ -108,7 +112,7 @@ impl Front {
     async fn alone(&self, visit: &Visit, bytes: &Bytes, request: &Request<'_>, era: Era) -> Response {
         if request.method == "tools/list" && request.is_plain() {
             return match self.server.first_page(&visit.caller, era).await {
-                Ok(page) => envelope(request.id, &page),
+                Ok(page) => answer::spoken(envelope(request.id, &page), visit.accepts_json()),
                 Err(error) => failure(request.id, &error),
             };
         }
@@ -121,16 +125,23 @@ impl Front {
             Some(_) => (bytes.clone(), request.without_arguments(bytes).1),
             None => request.without_arguments(bytes),
         };
-        let stream = visit.accepts_stream();
-        let forward = visit.forward(body, arguments, !stream);
+        let forward = visit.forward(body, arguments, !visit.accepts_stream());
         let server = self.server.clone();
-        let manner = Manner {
-            silence: stream.then_some(self.options.silence),
-            // Before 2026-07-28 a broken connection says nothing about the call.
-            outlives_client: !era.is_modern() && request.method == "tools/call",
-            id: request.id.to_owned(),
-        };
+        // Before 2026-07-28 a broken connection says nothing about the call.
+        let outlives_client = !era.is_modern() && request.method == "tools/call";
+        let tells = request.asks_for_events() || request.method == "subscriptions/listen";
+        let manner = self.manner(visit, request, (tells, outlives_client));
         answer::answer(async move { server.stateless(forward, called).await }, manner).await
+    }
+
+    fn manner(&self, visit: &Visit, request: &Request<'_>, (tells, outlives_client): (bool, bool)) -> Manner {
+        Manner {
+            silence: visit.accepts_stream().then_some(self.options.silence),
+            json: visit.accepts_json(),
+            tells,
+            outlives_client,
+            id: request.id.to_owned(),
+        }
     }
 
     async fn called_tool(&self, visit: &Visit, request: &Request<'_>, era: Era) -> Result<Option<Called>, CallError> {

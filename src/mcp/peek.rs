@@ -221,6 +221,11 @@ impl<'a> Request<'a> {
             && self.meta.client_capabilities.is_some_and(|capabilities| kind(capabilities) == "an object")
     }
 
+    /// Whether the request itself asks for progress or logs.
+    pub fn asks_for_events(&self) -> bool {
+        self.meta.progress_token.is_some() || self.meta.log_level.is_some()
+    }
+
     /// Whether nothing in this request makes its answer differ from that to every other of its method.
     pub fn is_plain(&self) -> bool {
         self.params.cursor.is_none() && self.meta.progress_token.is_none()

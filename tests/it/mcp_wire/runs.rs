@@ -6,6 +6,11 @@ use serde_json::{Value, json};
 
 use super::wire::{Events, SOON, Wire, answer, call, messages, rpc, text};
 
+/// The same request from a client that accepts this alone.
+fn accepting(kind: &str, post: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    post.headers([(reqwest::header::ACCEPT, kind.parse().unwrap())].into_iter().collect())
+}
+
 fn kinds(messages: &[Value]) -> Vec<String> {
     let kind = |message: &Value| match message["method"].as_str() {
         Some("notifications/message") => message["params"]["data"].as_str().unwrap().to_owned(),
@@ -145,9 +150,17 @@ async fn without_a_session_there_are_no_logs_and_progress_only_with_a_token() {
 }
 
 #[tokio::test]
-async fn a_silent_call_opens_its_stream_and_says_that_it_lives() {
+async fn a_silent_call_says_that_it_lives_in_a_stream_where_events_may_come() {
     let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
-    for post in [wire.post(&call("wait")), wire.modern("tools/call", json!({"name": "wait"}), json!({}))] {
+    let token = json!({"progressToken": 1});
+    let with_token = rpc("tools/call", json!({"name": "wait", "_meta": token}));
+    let session = wire.session("2025-06-18").await;
+    for post in [
+        wire.post(&with_token),
+        wire.modern("tools/call", json!({"name": "wait"}), token),
+        session.post(&call("wait")),
+        accepting("text/event-stream", wire.post(&call("wait"))),
+    ] {
         let mut events = Events::of(post.send().await.unwrap());
         wire.fixture.release.notify_one();
         assert_eq!(text(&events.next().await.unwrap()), "released");
@@ -157,24 +170,40 @@ async fn a_silent_call_opens_its_stream_and_says_that_it_lives() {
 }
 
 #[tokio::test]
-async fn a_call_that_answers_in_time_is_plain_json() {
-    let wire = Wire::open().await;
-    let response = wire.modern("tools/call", json!({"name": "number"}), json!({})).send().await.unwrap();
-    assert_eq!(response.headers()["content-type"], "application/json");
+async fn a_silent_call_without_events_says_that_it_lives_in_json() {
+    let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
+    for post in [wire.post(&call("wait")), wire.modern("tools/call", json!({"name": "wait"}), json!({}))] {
+        let mut response = post.send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "application/json");
+        assert_eq!(response.chunk().await.unwrap().unwrap(), "\n");
+        wire.fixture.release.notify_one();
+        assert_eq!(text(&response.json().await.unwrap()), "released");
+    }
 }
 
 #[tokio::test]
-async fn a_session_cancels_a_call_by_its_id() {
+async fn a_reply_that_is_all_there_is_to_say_is_plain_json() {
     let wire = Wire::open().await;
-    let session = wire.session("2025-11-25").await;
-    let mut body = call("wait");
-    body["id"] = json!("w");
-    let mut events = Events::of(session.post(&body).send().await.unwrap());
-    wire.fixture.began.notified().await;
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}});
-    assert_eq!(session.post(&cancel).send().await.unwrap().status(), 202);
-    tokio::time::timeout(SOON, wire.fixture.cancelled.notified()).await.unwrap();
-    assert_eq!(events.next().await, None, "nothing more is said of a cancelled call");
+    let sessions = [wire.session("2024-11-05").await, wire.session("2025-11-25").await];
+    let token = json!({"progressToken": 1});
+    for (post, kind) in [
+        (wire.modern("tools/call", json!({"name": "number"}), json!({})), "application/json"),
+        (wire.modern("tools/call", json!({"name": "number"}), token), "application/json"),
+        (wire.post(&call("number")), "application/json"),
+        (sessions[0].post(&call("number")), "application/json"),
+        (sessions[1].post(&call("number")), "application/json"),
+        (sessions[1].post(&call("absent")), "application/json"),
+        (sessions[1].post(&rpc("ping", json!({}))), "application/json"),
+        (sessions[1].post(&call("mixed")), "text/event-stream"),
+        (accepting("application/json", sessions[1].post(&call("mixed"))), "application/json"),
+        (accepting("text/event-stream", sessions[1].post(&call("number"))), "text/event-stream"),
+        (accepting("text/event-stream", wire.post(&call("number"))), "text/event-stream"),
+        (accepting("text/event-stream", wire.post(&rpc("tools/list", json!({})))), "text/event-stream"),
+    ] {
+        let response = post.send().await.unwrap();
+        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &kind.parse().unwrap()));
+        answer(response).await;
+    }
 }
 
 #[tokio::test]
@@ -257,7 +286,7 @@ async fn who_calls_with_what_is_known_to_the_domain() {
 
 #[tokio::test]
 async fn a_broken_stream_is_taken_up_again_by_its_last_event() {
-    let wire = Wire::open().await;
+    let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
     let session = wire.session("2025-11-25").await;
     let mut broken = session.post(&call("wait")).send().await.unwrap();
     let primed = String::from_utf8(broken.chunk().await.unwrap().unwrap().to_vec()).unwrap();
