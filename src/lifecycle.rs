@@ -1,23 +1,72 @@
-//! Starting and stopping: one token that ends everything, the tasks it waits for, and the lock that says a process lives.
+//! Starting and stopping: the steps of the end and their times, the tasks that are waited for, and the lock that says a
+//! process lives.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What every long-lived task watches.
-#[derive(Clone, Debug, Default)]
+/// How long the answers of killed calls may take to be made, and then to be read.
+const ANSWERS: Duration = Duration::from_secs(1);
+
+/// What every long-lived task watches. The end has three steps, in this order, and [`Lifecycle::drain`] alone knows how
+/// long each of them lasts.
+#[derive(Clone, Debug)]
 pub struct Lifecycle {
     /// Cancelled when streams end and new calls are refused.
     pub closing: CancellationToken,
-    /// Cancelled when running calls are killed.
+    /// Cancelled when running calls are killed; they are still answered.
     pub killing: CancellationToken,
+    /// Cancelled when connections are cut.
+    pub ended: CancellationToken,
     /// The tasks that are waited for at the end.
     pub tasks: TaskTracker,
+    drain: Duration,
+}
+
+impl Lifecycle {
+    /// A life that has not begun to end; then calls under way may go on for `drain`.
+    pub fn new(drain: Duration) -> Self {
+        Self {
+            closing: CancellationToken::new(),
+            killing: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            drain,
+        }
+    }
+
+    /// How long calls under way may go on.
+    pub fn drain_time(&self) -> Duration {
+        self.drain
+    }
+
+    /// Lets work end by itself for the drain time (or until `killing` is cancelled), then kills calls, leaves time for
+    /// their answers, and ends.
+    pub async fn drain(&self, work: impl Future<Output = ()>) {
+        let mut work = std::pin::pin!(work);
+        let done = tokio::select! {
+            () = &mut work => true,
+            () = tokio::time::sleep(self.drain) => false,
+            () = self.killing.cancelled() => false,
+        };
+        self.killing.cancel();
+        if !done && tokio::time::timeout(2 * ANSWERS, work).await.is_err() {
+            tracing::warn!("Some calls did not end after they were cancelled; their connections are cut");
+        }
+        self.ended.cancel();
+    }
+
+    /// Waits until calls were killed and have had the time to be answered.
+    pub async fn overdue(&self) {
+        self.killing.cancelled().await;
+        tokio::time::sleep(ANSWERS).await;
+    }
 }
 
 /// The lock of a living process on a data directory: held until the process ends, however it ends.

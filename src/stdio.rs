@@ -1,17 +1,19 @@
 //! The stdio door: newline-delimited JSON-RPC, over the same handler as HTTP. What it writes is frames and nothing else.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, NumberOrString};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetExtensions as _, NumberOrString};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::lifecycle::Lifecycle;
 use crate::mcp::peek::{self, Body, Message, Request};
 use crate::mcp::{PipeError, Refusal, serve_pipe};
 use crate::model::Caller;
@@ -26,7 +28,8 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// The id of the handshake that we hold on behalf of a client that holds none.
 const OWN_HANDSHAKE: &str = "omniforge/handshake";
 
-/// Serves one client until it closes its end or `shutdown` is cancelled; calls under way then have five seconds.
+/// Serves one client until it closes its end or the lifecycle closes: then its subscriptions end, and what is in flight is
+/// drained and answered.
 ///
 /// # Errors
 /// [`PipeError`].
@@ -35,14 +38,15 @@ pub async fn serve<R, W>(
     caller: Caller,
     reader: R,
     writer: W,
-    shutdown: CancellationToken,
+    lifecycle: Lifecycle,
 ) -> Result<(), PipeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let lines = Lines::new(reader, writer, shutdown.clone());
-    serve_pipe(domain, caller, lines, shutdown).await
+    let news = lifecycle.closing.child_token();
+    let lines = Lines::new(reader, writer, lifecycle, news.clone());
+    serve_pipe(domain, caller, lines, news).await
 }
 
 /// A line, or the refusal of one that was too long.
@@ -53,7 +57,13 @@ struct Lines {
     incoming: mpsc::Receiver<Line>,
     outgoing: Option<mpsc::Sender<String>>,
     writer: Option<JoinHandle<()>>,
-    shutdown: CancellationToken,
+    lifecycle: Lifecycle,
+    /// Cancelled when nothing new is to be told.
+    news: CancellationToken,
+    /// The requests that were handed on and have no answer yet.
+    flight: watch::Sender<HashSet<NumberOrString>>,
+    /// Whether the end has begun: what is in flight is answered, and no line is awaited any more.
+    draining: bool,
     opened: bool,
     waiting: Option<RxJsonRpcMessage<RoleServer>>,
     due: Option<Refusal>,
@@ -65,16 +75,63 @@ struct Lines {
 struct Closed;
 
 impl Lines {
-    fn new<R, W>(reader: R, writer: W, shutdown: CancellationToken) -> Self
+    fn new<R, W>(reader: R, writer: W, lifecycle: Lifecycle, news: CancellationToken) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let (line, incoming) = mpsc::channel(WAITING);
         let (outgoing, frames) = mpsc::channel(WAITING);
-        tokio::spawn(read(reader, line, shutdown.clone()));
-        let writer = Some(tokio::spawn(write(writer, frames)));
-        Self { incoming, outgoing: Some(outgoing), writer, shutdown, opened: false, waiting: None, due: None }
+        tokio::spawn(read(reader, line, news.clone()));
+        Self {
+            incoming,
+            outgoing: Some(outgoing),
+            writer: Some(tokio::spawn(write(writer, frames))),
+            lifecycle,
+            news,
+            flight: watch::channel(HashSet::new()).0,
+            draining: false,
+            opened: false,
+            waiting: None,
+            due: None,
+        }
+    }
+
+    /// Ends what waits for news, and gives what is in flight the time to be answered.
+    fn begin_to_end(&mut self) {
+        self.draining = true;
+        self.news.cancel();
+        let (lifecycle, mut flight) = (self.lifecycle.clone(), self.flight.subscribe());
+        tokio::spawn(async move {
+            let answered = async {
+                // The sender goes with the transport, and then nobody waits for answers.
+                let _gone = flight.wait_for(HashSet::is_empty).await;
+            };
+            lifecycle.drain(answered).await;
+        });
+    }
+
+    /// Keeps account of what is in flight.
+    fn hand_on(&self, message: RxJsonRpcMessage<RoleServer>) -> RxJsonRpcMessage<RoleServer> {
+        match &message {
+            ClientJsonRpcMessage::Request(request) if request.id != own_id() => {
+                self.flight.send_modify(|flight| {
+                    flight.insert(request.id.clone());
+                });
+            }
+            ClientJsonRpcMessage::Notification(told) => {
+                // A cancelled request gets no answer.
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.flight.send_modify(|flight| {
+                        flight.remove(id);
+                    });
+                }
+            }
+            _ => {}
+        }
+        message
     }
 
     /// Sends the refusal that is due, if one is.
@@ -94,10 +151,15 @@ impl Lines {
     /// What the protocol layer is to see of a line; `None` when that is nothing.
     fn accept(&mut self, line: Bytes) -> Option<RxJsonRpcMessage<RoleServer>> {
         let refused = match peek::read(&line) {
-            Ok(Body::One(Message::Request(request))) => match message(&line, &request) {
-                Ok(message) => return self.open(message, &request),
-                Err(refused) => refused,
-            },
+            Ok(Body::One(Message::Request(mut request))) => {
+                match request.unknown_method(None).or_else(|| request.fault.take()) {
+                    Some(refused) => refused,
+                    None => match message(&line, &request) {
+                        Ok(message) => return self.open(message, &request),
+                        Err(refused) => refused,
+                    },
+                }
+            }
             // Before the handshake there is nothing that a notification or a reply could be about.
             Ok(Body::One(_)) if !self.opened => return None,
             Ok(Body::One(_)) => return serde_json::from_slice(&line).ok(),
@@ -137,17 +199,25 @@ impl Transport<RoleServer> for Lines {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
-        let outgoing = self.outgoing.clone();
+        let (outgoing, flight) = (self.outgoing.clone(), self.flight.clone());
         async move {
-            let own = NumberOrString::String(OWN_HANDSHAKE.into());
-            if matches!(&item, TxJsonRpcMessage::<RoleServer>::Response(response) if response.id == own) {
-                return Ok(());
-            }
+            let answered = match &item {
+                TxJsonRpcMessage::<RoleServer>::Response(response) if response.id == own_id() => return Ok(()),
+                TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
+                TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
+                _ => None,
+            };
             let frame = serde_json::to_string(&item).map_err(|error| {
                 tracing::error!("A message did not serialise: {error}");
                 Closed
             })?;
-            outgoing.ok_or(Closed)?.send(frame).await.map_err(|_| Closed)
+            let sent = outgoing.ok_or(Closed)?.send(frame).await.map_err(|_| Closed);
+            if let Some(id) = answered {
+                flight.send_modify(|flight| {
+                    flight.remove(&id);
+                });
+            }
+            sent
         }
     }
 
@@ -155,17 +225,22 @@ impl Transport<RoleServer> for Lines {
         loop {
             self.settle().await;
             if let Some(message) = self.waiting.take() {
-                return Some(message);
+                return Some(self.hand_on(message));
+            }
+            if self.draining {
+                self.lifecycle.ended.cancelled().await;
+                return None;
             }
             let line = tokio::select! {
-                line = self.incoming.recv() => line?,
-                () = self.shutdown.cancelled() => return None,
+                line = self.incoming.recv() => line,
+                () = self.news.cancelled() => None,
             };
             match line {
-                Err(refused) => self.due = Some(refused),
-                Ok(line) => {
+                None => self.begin_to_end(),
+                Some(Err(refused)) => self.due = Some(refused),
+                Some(Ok(line)) => {
                     if let Some(message) = self.accept(line) {
-                        return Some(message);
+                        return Some(self.hand_on(message));
                     }
                 }
             }
@@ -191,6 +266,10 @@ fn message(line: &Bytes, request: &Request<'_>) -> Result<RxJsonRpcMessage<RoleS
         request.request.extensions_mut().insert(arguments);
     }
     Ok(message)
+}
+
+fn own_id() -> NumberOrString {
+    NumberOrString::String(OWN_HANDSHAKE.into())
 }
 
 fn own_handshake() -> RxJsonRpcMessage<RoleServer> {

@@ -17,10 +17,10 @@ use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
 use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
-use crate::tools::{Parts, RunEnd, Tools, ToolsOptions};
+use crate::tools::{Parts, Tools, ToolsOptions};
 use crate::trust::{Policy, ServerKey};
 
-pub use serve::{ServeOutput, serve};
+pub use serve::{ServeOutput, serve, stop_on_signal};
 use upkeep::Keeper;
 
 /// How long one build may take, and how many go at once.
@@ -38,7 +38,6 @@ pub struct App {
     pub runner: Runner,
     /// Starting and stopping.
     pub lifecycle: Lifecycle,
-    live: LiveRuns<RunEnd>,
     lock: InstanceLock,
     instance: String,
     data_dir: PathBuf,
@@ -59,7 +58,7 @@ impl App {
             AuthMode::Token => Auth::new(store.clone()).await?,
             AuthMode::None => Auth::anonymous(store.clone()).await?,
         };
-        let lifecycle = Lifecycle::default();
+        let lifecycle = Lifecycle::new(settings.drain);
         let instance = clock.new_id().to_string();
         let lock =
             InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
@@ -73,13 +72,12 @@ impl App {
         store.register_instance(&row).await?;
         let interrupted = upkeep::sweep(&store, &settings.data_dir, &instance).await?;
         let (runner, environments) = runner(settings, &lock, spawner).await?;
-        let live = LiveRuns::default();
         let parts = Parts {
             store: store.clone(),
             runner: runner.clone(),
             environments: environments.clone(),
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
-            live: live.clone(),
+            live: LiveRuns::default(),
             policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
             states: key.sealer("request state"),
             clock,
@@ -97,8 +95,7 @@ impl App {
         if again > 0 {
             tracing::info!(runs = again, "Started {again} interrupted run(s) again");
         }
-        let app =
-            Self { auth, tools, store, runner, lifecycle, live, lock, instance, data_dir: settings.data_dir.clone() };
+        let app = Self { auth, tools, store, runner, lifecycle, lock, instance, data_dir: settings.data_dir.clone() };
         let keeper =
             Keeper { store: app.store.clone(), auth: app.auth.clone(), environments, tools: app.tools.clone() };
         app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
@@ -111,7 +108,8 @@ impl App {
     /// When the last rows could not be written.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.lifecycle.closing.cancel();
-        self.live.cancel_all();
+        self.lifecycle.killing.cancel();
+        self.lifecycle.ended.cancel();
         self.lifecycle.tasks.close();
         if tokio::time::timeout(Duration::from_secs(10), self.lifecycle.tasks.wait()).await.is_err() {
             tracing::warn!("Some tasks did not end within 10 s; leaving them behind");

@@ -1,7 +1,6 @@
 //! `omniforge serve`: listen, say where, and stop in order.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::json;
@@ -13,6 +12,7 @@ use super::doors::{Bearer, Catalogue, StoreReady};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
 use crate::http::{self, HttpOptions};
+use crate::lifecycle::Lifecycle;
 use crate::model::{SandboxLevel, Scope, Scopes};
 use crate::runner::Spawner;
 use crate::web::{self, WebState};
@@ -45,12 +45,8 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
         ServeOutput::Json => println!("{}", ready_json(&app, &settings, &url).await?),
         ServeOutput::Text => print!("{}", banner(&app, &settings, &url).await?),
     }
-    let (closing, stopped) = (app.lifecycle.closing.clone(), app.lifecycle.killing.clone());
-    tokio::spawn(stop_on_signal(closing.clone(), stopped.clone(), settings.drain));
-    tokio::select! {
-        () = http::serve(listener, router, closing, settings.drain) => {}
-        () = stopped.cancelled() => {}
-    }
+    tokio::spawn(stop_on_signal(app.lifecycle.clone()));
+    http::serve(listener, router, &app.lifecycle).await;
     app.stop().await
 }
 
@@ -59,7 +55,6 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         allowed_hosts: settings.allowed_hosts.clone(),
         allowed_origins: settings.allowed_origins.clone(),
         public_url: settings.public_url.clone(),
-        drain: settings.drain,
         ready: Some(Arc::new(StoreReady(app.store.clone()))),
         ..HttpOptions::new(listen)
     };
@@ -73,31 +68,27 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         public_url: settings.public_url.clone(),
         sandbox: app.runner.sandbox(),
     };
-    let mcp = http::router(Arc::new(app.tools.clone()), identify, options, app.lifecycle.closing.clone())?;
+    let mcp = http::router(Arc::new(app.tools.clone()), identify, options, &app.lifecycle)?;
     Ok(web::error_pages(pages.clone(), mcp.merge(web::router(pages))))
 }
 
-/// The first signal ends streams, refuses new calls and lets running ones go on for `drain`; a second one, or the end
-/// of that time, kills them.
-async fn stop_on_signal(
-    closing: tokio_util::sync::CancellationToken,
-    killing: tokio_util::sync::CancellationToken,
-    drain: Duration,
-) {
+/// The first signal ends streams, refuses new calls and drains the running ones; a second one kills those at once, a
+/// third one cuts their connections.
+pub async fn stop_on_signal(lifecycle: Lifecycle) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         tracing::error!("Signals can't be received; only SIGKILL will stop this server");
         return;
     };
-    tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
-    tracing::info!("Stopping: no new calls; running ones have {} s", drain.as_secs());
-    closing.cancel();
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = tokio::time::sleep(drain) => {}
+    for (step, what) in [
+        (&lifecycle.closing, format!("no new calls; running ones have {} s", lifecycle.drain_time().as_secs_f64())),
+        (&lifecycle.killing, "running calls are killed".to_owned()),
+        (&lifecycle.ended, "connections are cut".to_owned()),
+    ] {
+        tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
+        tracing::info!("Stopping: {what}");
+        step.cancel();
     }
-    killing.cancel();
 }
 
 async fn token(app: &App, name: &str, scopes: &[Scope], lifetime: Lifetime) -> anyhow::Result<String> {

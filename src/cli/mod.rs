@@ -91,7 +91,11 @@ where
     let settings = Settings::resolve(options)?;
     let spawner = Spawner::start()?;
     telemetry::start(&settings.log);
-    runtime()?.block_on(run(settings, spawner))
+    let runtime = runtime()?;
+    let done = runtime.block_on(run(settings, spawner));
+    // Everything of ours was waited for; a read of standard input can't be ended.
+    runtime.shutdown_background();
+    done
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

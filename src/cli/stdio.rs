@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::App;
+use crate::app::{App, stop_on_signal};
 use crate::config::{Options, Settings};
 use crate::runner::Spawner;
 
@@ -16,7 +16,7 @@ pub struct Stdio {
     pub scope: String,
 }
 
-/// Serves until the input ends.
+/// Serves until the input ends or a signal says stop.
 ///
 /// # Errors
 /// What failed and what to do about it.
@@ -25,8 +25,8 @@ pub async fn run(settings: Settings, spawner: Spawner, scope: String) -> anyhow:
     let app = App::start(&settings, spawner).await?;
     let caller = app.auth.local_caller(scopes);
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let served =
-        crate::stdio::serve(Arc::new(app.tools.clone()), caller, input, output, app.lifecycle.closing.clone()).await;
+    tokio::spawn(stop_on_signal(app.lifecycle.clone()));
+    let served = crate::stdio::serve(Arc::new(app.tools.clone()), caller, input, output, app.lifecycle.clone()).await;
     app.stop().await?;
     Ok(served?)
 }

@@ -9,24 +9,33 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::problem::{problem, refusal};
 use crate::mcp::{self, Refusal};
 
-/// How often a stream that was opened by silence says that it lives.
+/// How often a response that was opened by silence says that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// The sign of life in a stream.
+const WORKING: Bytes = Bytes::from_static(b": working\n\n");
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
 /// The most that is read of an error in plain text.
 const ERROR_TEXT: usize = 64 << 10;
 
 /// How a request is answered.
 pub(super) struct Manner {
-    /// After how long a silent call's response is opened as a stream; never for clients that read none.
+    /// After how long a silent call's response is opened; never for clients that read no streams.
     pub(super) silence: Option<Duration>,
+    /// Whether the client accepts plain JSON.
+    pub(super) json: bool,
+    /// Whether more than the reply may come: progress, logs, news.
+    pub(super) tells: bool,
     /// Whether the call goes on when its client is gone.
     pub(super) outlives_client: bool,
     /// The request's id.
@@ -35,20 +44,105 @@ pub(super) struct Manner {
 
 type Pending = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// Answers a request: its status stays open until the protocol layer says something, or until it was silent for long.
+/// Answers a request: its status stays open until the protocol layer says something, or until it was silent for long. A
+/// reply that is all there is to say is said in plain JSON: there are clients that read no event as large as a result
+/// may be.
 ///
 /// # Cancellation
 /// Dropping the response (or this future) drops the work, unless it outlives its client.
 pub(super) async fn answer(work: impl Future<Output = mcp::Response> + Send + 'static, manner: Manner) -> Response {
-    let id = manner.id;
+    let Manner { silence, json, tells, outlives_client, id } = manner;
     let work = async move { speak_json(work.await, &id).await };
     let work = async move { one_line(work.await) };
-    let mut pending: Pending = if manner.outlives_client { Box::pin(detached(work)) } else { Box::pin(work) };
-    let Some(silence) = manner.silence else { return pending.await };
-    match tokio::time::timeout(silence, &mut pending).await {
-        Ok(response) => response,
+    let mut pending: Pending = if outlives_client { Box::pin(detached(work)) } else { Box::pin(work) };
+    let Some(silence) = silence else { return only_reply(pending.await).await };
+    let deadline = Instant::now() + silence;
+    match tokio::time::timeout_at(deadline, &mut pending).await {
+        Ok(response) if is(&response, EVENTS) => settled(response, json, deadline).await,
+        Ok(response) => spoken(response, json),
+        Err(_) if json && !tells => padded(pending),
         Err(_) => opened(pending),
     }
+}
+
+/// A JSON response for a client that may accept event streams alone.
+pub(super) fn spoken(response: Response, json: bool) -> Response {
+    if json || !response.status().is_success() {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    name_kind(&mut parts.headers, EVENTS);
+    Response::from_parts(parts, Body::from_stream(as_event(body).map(Ok::<_, Infallible>)))
+}
+
+/// Waits for a stream's first message: when that is the reply, it is the whole response, in plain JSON.
+async fn settled(response: Response, json: bool, deadline: Instant) -> Response {
+    let (mut parts, mut body) = response.into_parts();
+    let mut held: Vec<Bytes> = Vec::new();
+    loop {
+        let data = match tokio::time::timeout_at(deadline, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            Ok(Some(Err(_)) | None) => break,
+            Err(_) => {
+                held.push(WORKING);
+                break;
+            }
+        };
+        match message(&data) {
+            Some((message, true)) if json => {
+                name_kind(&mut parts.headers, JSON);
+                return Response::from_parts(parts, Body::from(message));
+            }
+            Some(_) => {
+                held.push(data);
+                break;
+            }
+            // What makes a stream resumable comes before its first message.
+            None => held.push(data),
+        }
+    }
+    let held = futures::stream::iter(held);
+    let rest = body.into_data_stream().filter_map(|data| async move { data.ok() });
+    Response::from_parts(parts, Body::from_stream(held.chain(rest).map(Ok::<_, Infallible>)))
+}
+
+/// The reply alone, in JSON, for clients that read no streams.
+async fn only_reply(response: Response) -> Response {
+    if !is(&response, EVENTS) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    name_kind(&mut parts.headers, JSON);
+    Response::from_parts(parts, Body::from(reply_in(body).await))
+}
+
+/// The reply in the body of an event stream; nothing when it ends without one.
+async fn reply_in(mut body: Body) -> Bytes {
+    while let Some(Ok(frame)) = body.frame().await {
+        if let Some((reply, true)) = frame.into_data().ok().as_ref().and_then(message) {
+            return reply;
+        }
+    }
+    Bytes::new()
+}
+
+/// The message of one event as the protocol layer writes it, and whether it is a reply. `None` for events without one.
+fn message(event: &Bytes) -> Option<(Bytes, bool)> {
+    #[derive(serde::Deserialize)]
+    struct Kind {
+        method: Option<serde::de::IgnoredAny>,
+    }
+    let mut lines = event.split(|byte| *byte == b'\n');
+    let data = lines.find_map(|line| line.strip_prefix(b"data:"))?.trim_ascii();
+    let kind: Kind = serde_json::from_slice(data).ok()?;
+    Some((event.slice_ref(data), kind.method.is_none()))
+}
+
+fn name_kind(headers: &mut HeaderMap, kind: &'static str) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    headers.remove(CONTENT_LENGTH);
 }
 
 /// Escapes what some clients take for the end of a line: an event's data is one line. In JSON these characters stand in
@@ -95,55 +189,70 @@ async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Resp
 
 /// A stream of comments until there is a response, and then that response as events.
 fn opened(pending: Pending) -> Response {
+    kept_alive(pending, EVENTS, WORKING, |response| {
+        if is(&response, EVENTS) {
+            Box::pin(response.into_body().into_data_stream().filter_map(|data| async move { data.ok() }))
+        } else {
+            Box::pin(as_event(response.into_body()))
+        }
+    })
+}
+
+/// White space until there is a response, and then that response: still one JSON value.
+fn padded(pending: Pending) -> Response {
+    kept_alive(pending, JSON, Bytes::from_static(b"\n"), |response| {
+        Box::pin(futures::stream::once(async move {
+            if is(&response, EVENTS) {
+                reply_in(response.into_body()).await
+            } else {
+                collected(response.into_body()).await
+            }
+        }))
+    })
+}
+
+type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// A response that says that it lives until it can say what it has to.
+fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Response) -> Pieces) -> Response {
     enum State {
         Waiting(Pending),
-        Told(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+        Told(Pieces),
     }
-    let stream = futures::stream::unfold((State::Waiting(pending), true), |(state, first)| async move {
-        let working = |pending| Some((Bytes::from_static(b": working\n\n"), (State::Waiting(pending), false)));
-        match state {
-            State::Waiting(pending) if first => working(pending),
-            State::Waiting(mut pending) => match tokio::time::timeout(KEEP_ALIVE, &mut pending).await {
-                Err(_) => working(pending),
-                Ok(response) => {
-                    let mut events = events(response);
-                    let next = events.next().await?;
-                    Some((next, (State::Told(events), false)))
-                }
-            },
-            State::Told(mut events) => {
-                let next = events.next().await?;
-                Some((next, (State::Told(events), false)))
-            }
+    let stream = futures::stream::unfold((State::Waiting(pending), true), move |(state, first)| {
+        let sign = sign.clone();
+        async move {
+            let mut pieces = match state {
+                State::Waiting(pending) if first => return Some((sign, (State::Waiting(pending), false))),
+                State::Waiting(mut pending) => match tokio::time::timeout(KEEP_ALIVE, &mut pending).await {
+                    Err(_) => return Some((sign, (State::Waiting(pending), false))),
+                    Ok(response) => say(response),
+                },
+                State::Told(pieces) => pieces,
+            };
+            let next = pieces.next().await?;
+            Some((next, (State::Told(pieces), false)))
         }
     });
     let mut response = Response::new(Body::from_stream(stream.map(Ok::<_, Infallible>)));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    name_kind(response.headers_mut(), kind);
     response
 }
 
-/// The response's body as the bytes of an event stream.
-fn events(response: Response) -> Pin<Box<dyn Stream<Item = Bytes> + Send>> {
-    let is_stream = is(&response, "text/event-stream");
-    let body = response.into_body();
-    if is_stream {
-        return Box::pin(body.into_data_stream().filter_map(|data| async move { data.ok() }));
-    }
-    Box::pin(futures::stream::once(async move {
-        let message = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        // Our JSON is on one line, as an event's data must be.
-        Bytes::from([b"data: ", &message[..], b"\n\n"].concat())
-    }))
+/// A JSON body as one event. Our JSON is on one line, as an event's data must be.
+fn as_event(body: Body) -> impl Stream<Item = Bytes> + Send + use<> {
+    futures::stream::once(async move { Bytes::from([b"data: ", &collected(body).await[..], b"\n\n"].concat()) })
+}
+
+async fn collected(body: Body) -> Bytes {
+    body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default()
 }
 
 /// An error that the protocol layer gave as plain text, as a JSON-RPC error for the request.
 async fn speak_json(response: mcp::Response, id: &RawValue) -> Response {
     let response = response.map(Body::new);
     let status = response.status();
-    if status.is_success() || is(&response, "application/json") {
+    if status.is_success() || is(&response, JSON) {
         return response;
     }
     let text = axum::body::to_bytes(response.into_body(), ERROR_TEXT).await.unwrap_or_default();

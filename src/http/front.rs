@@ -130,6 +130,12 @@ impl Visit {
         accepts(&self.parts.headers, "text/event-stream")
     }
 
+    /// Whether the client reads plain JSON: only one that lists other things alone does not.
+    pub(super) fn accepts_json(&self) -> bool {
+        let named = ["application/json", "application/*", "*/*"];
+        !self.parts.headers.contains_key(ACCEPT) || named.iter().any(|kind| accepts(&self.parts.headers, kind))
+    }
+
     /// The refusal of a version that we don't serve.
     pub(super) fn unknown_version(&self) -> Option<Response> {
         let version = self.parts.headers.get("mcp-protocol-version")?;
@@ -195,7 +201,7 @@ pub(super) fn no_session() -> Response {
     problem(StatusCode::NOT_FOUND, "there is no such session; start a new one with `initialize`")
 }
 
-/// Whether `Accept` lists this media type outright (a wildcard is no promise to read streams).
+/// Whether `Accept` lists this media type (or range) outright: a wildcard is no promise to read streams.
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|entry| {

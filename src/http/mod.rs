@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::routing::{any, get};
-use tokio_util::sync::CancellationToken;
 
+use crate::lifecycle::Lifecycle;
 use crate::mcp::Server;
 use crate::tools::Domain;
 
@@ -46,10 +46,9 @@ pub struct HttpOptions {
     pub body_limit: usize,
     /// How long a request's body may take to arrive.
     pub body_patience: Duration,
-    /// How long a call may be silent before its response is opened as a stream that says that it lives.
+    /// How long a call may be silent before its response is opened and says that it lives: less than what proxies allow,
+    /// and so long that most calls answer before it, with the status and in the form that fit.
     pub silence: Duration,
-    /// How long calls may go on after `shutdown`.
-    pub drain: Duration,
     /// Whether the product is ready to serve; `/readyz` asks.
     pub ready: Option<Arc<dyn Ready>>,
 }
@@ -64,8 +63,7 @@ impl HttpOptions {
             public_url: None,
             body_limit: 16 << 20,
             body_patience: Duration::from_secs(30),
-            silence: Duration::from_millis(1500),
-            drain: Duration::from_secs(5),
+            silence: Duration::from_secs(15),
             ready: None,
         }
     }
@@ -81,9 +79,8 @@ impl HttpOptions {
 
 /// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
 ///
-/// When `shutdown` is cancelled, streams that wait for news end and new calls are refused; after `drain`, calls under way
-/// are cancelled too. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must
-/// have none.
+/// When the lifecycle closes, streams that wait for news end and new calls are refused; when it has ended, every stream
+/// ends. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must have none.
 ///
 /// # Errors
 /// [`GateError`] when a setting makes no sense.
@@ -91,18 +88,11 @@ pub fn router(
     domain: Arc<dyn Domain>,
     identify: Arc<dyn Identify>,
     options: HttpOptions,
-    shutdown: CancellationToken,
+    lifecycle: &Lifecycle,
 ) -> Result<Router, GateError> {
     let gate = options.gate()?;
-    let stop = CancellationToken::new();
-    let (closing, drain, last) = (shutdown.clone(), options.drain, stop.clone());
-    tokio::spawn(async move {
-        closing.cancelled().await;
-        tokio::time::sleep(drain).await;
-        last.cancel();
-    });
-    let server = Server::new(domain, shutdown.clone(), stop);
-    let front = Arc::new(front::Front { server, identify, gate, options, closing: shutdown });
+    let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone());
+    let front = Arc::new(front::Front { server, identify, gate, options, closing: lifecycle.closing.clone() });
     Ok(Router::new()
         .route("/mcp", any(front::mcp))
         .route("/healthz", get(routes::alive))

@@ -15,17 +15,6 @@ use crate::mcp::peek::{self, Message, Request};
 use crate::mcp::{Called, Era, Refusal};
 use crate::tools::CallError;
 
-/// The methods that 2026-07-28 does not have any more.
-const REMOVED: [&str; 7] = [
-    "initialize",
-    "ping",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tasks/list",
-    "tasks/result",
-];
-
 impl Front {
     pub(super) async fn post(&self, visit: Visit, body: Body) -> Response {
         if let Some(refused) = wrong_content_type(&visit) {
@@ -67,6 +56,9 @@ impl Front {
         if visit.names_modern() || request.meta.protocol_version.is_some() {
             return self.modern(visit, bytes, request).await;
         }
+        if let Some(fault) = &request.fault {
+            return refuse(visit, fault);
+        }
         if let Some(refused) = visit.unknown_version() {
             return refused;
         }
@@ -77,7 +69,11 @@ impl Front {
             None => self.alone(visit, bytes, request, era(visit)).await,
             Some(id) if self.server.session(id, &visit.caller.principal).is_some() => {
                 let (body, arguments) = request.without_arguments(bytes);
-                answer::adopt(self.server.stateful(visit.forward(body, arguments, false)).await)
+                let forward = visit.forward(body, arguments, !visit.accepts_stream());
+                let server = self.server.clone();
+                // The session hears logs unless it says otherwise; its calls live in it, not in their connections.
+                let manner = self.manner(visit, request, (true, false));
+                answer::answer(async move { server.stateful(forward).await }, manner).await
             }
             Some(_) => no_session(),
         }
@@ -116,7 +112,7 @@ impl Front {
     async fn alone(&self, visit: &Visit, bytes: &Bytes, request: &Request<'_>, era: Era) -> Response {
         if request.method == "tools/list" && request.is_plain() {
             return match self.server.first_page(&visit.caller, era).await {
-                Ok(page) => envelope(request.id, &page),
+                Ok(page) => answer::spoken(envelope(request.id, &page), visit.accepts_json()),
                 Err(error) => failure(request.id, &error),
             };
         }
@@ -129,16 +125,23 @@ impl Front {
             Some(_) => (bytes.clone(), request.without_arguments(bytes).1),
             None => request.without_arguments(bytes),
         };
-        let stream = visit.accepts_stream();
-        let forward = visit.forward(body, arguments, !stream);
+        let forward = visit.forward(body, arguments, !visit.accepts_stream());
         let server = self.server.clone();
-        let manner = Manner {
-            silence: stream.then_some(self.options.silence),
-            // Before 2026-07-28 a broken connection says nothing about the call.
-            outlives_client: !era.is_modern() && request.method == "tools/call",
-            id: request.id.to_owned(),
-        };
+        // Before 2026-07-28 a broken connection says nothing about the call.
+        let outlives_client = !era.is_modern() && request.method == "tools/call";
+        let tells = request.asks_for_events() || request.method == "subscriptions/listen";
+        let manner = self.manner(visit, request, (tells, outlives_client));
         answer::answer(async move { server.stateless(forward, called).await }, manner).await
+    }
+
+    fn manner(&self, visit: &Visit, request: &Request<'_>, (tells, outlives_client): (bool, bool)) -> Manner {
+        Manner {
+            silence: visit.accepts_stream().then_some(self.options.silence),
+            json: visit.accepts_json(),
+            tells,
+            outlives_client,
+            id: request.id.to_owned(),
+        }
     }
 
     async fn called_tool(&self, visit: &Visit, request: &Request<'_>, era: Era) -> Result<Option<Called>, CallError> {
@@ -162,6 +165,10 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
             "the header MCP-Protocol-Version says {header}, `_meta` says {declared}; they must agree"
         )));
     }
+    // A method that does not exist is not found, whatever else is wrong with its request.
+    if let Some(unknown) = request.unknown_method(header) {
+        return Err(unknown);
+    }
     if declared.as_deref().or(header).is_some_and(|version| version >= MODERN) {
         let mut methods = visit.parts.headers.get_all("mcp-method").iter();
         let method = methods.next().and_then(|value| value.to_str().ok()).map(str::trim);
@@ -173,6 +180,9 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
             )));
         }
     }
+    if let Some(fault) = &request.fault {
+        return Err(fault.clone());
+    }
     if !request.has_modern_meta() {
         return Err(Refusal::params(
             "`params._meta` must hold `io.modelcontextprotocol/protocolVersion` (a string) and \
@@ -183,9 +193,6 @@ fn check_modern(visit: &Visit, request: &Request<'_>) -> Result<(), Refusal> {
     if Era::parse(&declared).is_none() {
         let data = serde_json::json!({"requested": declared, "supported": Era::ALL.map(Era::as_str)});
         return Err(Refusal::new(-32022, "Unsupported protocol version").with_data(data));
-    }
-    if *declared >= *MODERN && REMOVED.contains(&&*request.method) {
-        return Err(Refusal::method(&request.method));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The accept loop: connections are bounded in number, their heads in time, and all of them end after `drain`.
+//! The accept loop: connections are bounded in number, their heads in time, and all of them end with the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,27 +16,26 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use crate::lifecycle::Lifecycle;
+
 /// The most connections at once; further ones wait to be accepted.
 const CONNECTIONS: usize = 4096;
 /// How long a connection may take for a request's head, and how long it may be idle.
 const HEAD: Duration = Duration::from_secs(90);
 /// The pause when accepting fails, as it does when descriptors run out.
 const PAUSE: Duration = Duration::from_millis(100);
-/// What is left for the last bytes after calls were cancelled.
-const LAST: Duration = Duration::from_secs(2);
 
-/// Serves the router on the listener until `shutdown`, and then the requests under way for `drain` at most.
+/// Serves the router on the listener until `closing`, and then drains the requests under way.
 ///
 /// Requests carry the client's address as [`ConnectInfo`].
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken, drain: Duration) {
+pub async fn serve(listener: TcpListener, router: Router, lifecycle: &Lifecycle) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = TaskTracker::new();
-    let stop = CancellationToken::new();
     loop {
         let next = async { (Arc::clone(&slots).acquire_owned().await, listener.accept().await) };
         let (slot, accepted) = tokio::select! {
             next = next => next,
-            () = shutdown.cancelled() => break,
+            () = lifecycle.closing.cancelled() => break,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -46,17 +45,15 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
                 continue;
             }
         };
-        let (router, shutdown, stop) = (router.clone(), shutdown.clone(), stop.clone());
+        let (router, closing, ended) = (router.clone(), lifecycle.closing.clone(), lifecycle.ended.clone());
         connections.spawn(async move {
-            connection(stream, peer, router, shutdown, stop).await;
+            connection(stream, peer, router, (closing, ended)).await;
             drop(slot);
         });
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(drain + LAST, connections.wait()).await.is_err() {
-        stop.cancel();
-    }
+    lifecycle.drain(connections.wait()).await;
     connections.wait().await;
 }
 
@@ -64,8 +61,7 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    shutdown: CancellationToken,
-    stop: CancellationToken,
+    (closing, ended): (CancellationToken, CancellationToken),
 ) {
     // Without it a response's head and body wait for each other's acknowledgement: 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
@@ -79,18 +75,18 @@ async fn connection(
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
     let mut served = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stop.cancelled() => return,
-        () = shutdown.cancelled() => {
+    let outcome = tokio::select! {
+        outcome = served.as_mut() => outcome,
+        () = ended.cancelled() => return,
+        () = closing.cancelled() => {
             served.as_mut().graceful_shutdown();
             tokio::select! {
-                ended = served => ended,
-                () = stop.cancelled() => return,
+                outcome = served => outcome,
+                () = ended.cancelled() => return,
             }
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = outcome {
         tracing::debug!("the connection of {peer} broke off: {error}");
     }
 }

@@ -12,6 +12,8 @@ use crate::model::{PrincipalId, RunEvent, RunId, Timestamp};
 
 /// How many runs may be parked at once, waiting for people.
 const PARKED: usize = 32;
+/// How long a listener that is behind is waited for, once.
+const LISTENER: Duration = Duration::from_secs(1);
 /// How long a run waits for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -42,6 +44,8 @@ pub struct LiveRun<End> {
 #[derive(Debug)]
 struct State<End> {
     listener: Option<mpsc::Sender<RunEvent>>,
+    /// Whether the listener was waited for in vain.
+    behind: bool,
     questions: BTreeMap<String, Question>,
     /// How often each key was used: keys are never used twice.
     keys: HashMap<String, u32>,
@@ -114,6 +118,7 @@ impl<End: Clone> LiveRuns<End> {
     ) -> (Arc<LiveRun<End>>, LiveEntry<End>) {
         let state = State {
             listener: None,
+            behind: false,
             questions: BTreeMap::new(),
             keys: HashMap::new(),
             answers: Map::new(),
@@ -139,21 +144,30 @@ impl<End: Clone> LiveRuns<End> {
     pub fn cancel(&self, id: RunId, owner: Option<&PrincipalId>) -> bool {
         self.get(id, owner).map(|run| run.cancel.cancel()).is_some()
     }
-
-    /// Asks every run to stop.
-    pub fn cancel_all(&self) {
-        lock(&self.runs).values().for_each(|run| run.cancel.cancel());
-    }
 }
 
 impl<End: Clone> LiveRun<End> {
     /// Where its events go from now on.
     pub fn listen(&self, events: mpsc::Sender<RunEvent>) {
-        self.state().listener = Some(events);
+        let mut state = self.state();
+        state.listener = Some(events);
+        state.behind = false;
     }
 
-    /// Hands an event to whoever listens. A full or closed channel loses it.
-    pub fn tell(&self, event: RunEvent) {
+    /// Hands an event to whoever listens. One that is behind is waited for, once; then it loses events, never the run.
+    pub async fn tell(&self, event: RunEvent) {
+        let (listener, patience) = {
+            let state = self.state();
+            let patience = if state.behind { Duration::ZERO } else { LISTENER };
+            (state.listener.clone(), patience)
+        };
+        let Some(listener) = listener else { return };
+        let behind = listener.send_timeout(event, patience).await.is_err();
+        self.state().behind = behind;
+    }
+
+    /// Hands an event to whoever listens, at once. A full or closed channel loses it.
+    pub fn note(&self, event: RunEvent) {
         if let Some(listener) = &self.state().listener {
             let _ = listener.try_send(event);
         }

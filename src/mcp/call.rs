@@ -4,17 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ProgressNotification,
-    ProgressNotificationParam, ProgressToken, ResourceContents, ServerJsonRpcMessage, ServerNotification,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ResourceContents};
 use rmcp::service::{Peer, RequestContext, RoleServer};
-use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::era::Era;
-use super::{OneAnswer, OwnStream, RawArguments, ask, error};
+use super::outlet::Outlet;
+use super::{RawArguments, ask, error};
 use crate::model::{CallReply, Caller, ClientFacts, Content, LogLevel, RunEvent};
 use crate::tools::{Answer, CallError, CallRequest, Domain, Resume};
 
@@ -23,9 +20,6 @@ const EVENTS: usize = 256;
 
 /// How long a cancelled call may take to end before it is dropped.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
-
-/// How long a client whose stream was ended early shall wait before it comes back.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// Where `_meta` holds the key that makes a repeated call the same call; the header `Idempotency-Key` stands for it.
 const IDEMPOTENCY_KEY: &str = "omniforge/idempotency-key";
@@ -53,7 +47,7 @@ pub(super) async fn call(
     let request = request(&route, params, &context)?;
     let (sender, receiver) = mpsc::channel(EVENTS);
     let stop = context.ct.clone();
-    let mut outlet = Outlet::new(&route, &context);
+    let outlet = Outlet::new(&route, &context);
     let done = CancellationToken::new();
     let work = async {
         let answer = converse(domain, &route, request, (sender, &stop, &context.peer)).await;
@@ -168,102 +162,6 @@ fn client(era: Era, context: &RequestContext<RoleServer>) -> ClientFacts {
         protocol_version: Some(era.as_str().to_owned()),
         capabilities: capabilities.unwrap_or_else(|| serde_json::json!({})),
     }
-}
-
-/// Where a call's events go.
-struct Outlet {
-    peer: Peer<RoleServer>,
-    own: Option<OwnStream>,
-    token: Option<ProgressToken>,
-    level: Option<LogLevel>,
-    era: Era,
-    last: f64,
-}
-
-impl Outlet {
-    fn new(route: &Route, context: &RequestContext<RoleServer>) -> Self {
-        let parts = context.extensions.get::<http::request::Parts>();
-        let silent = parts.is_some_and(|parts| parts.extensions.get::<OneAnswer>().is_some());
-        Self {
-            peer: context.peer.clone(),
-            own: context.extensions.get::<OwnStream>().cloned(),
-            token: context.meta.get_progress_token().filter(|_| !silent),
-            level: route.level.filter(|_| !silent),
-            era: route.era,
-            last: f64::NEG_INFINITY,
-        }
-    }
-
-    /// Delivers events in order until the call is done, and then those that it sent before it was.
-    async fn forward(
-        &mut self,
-        mut events: mpsc::Receiver<RunEvent>,
-        done: CancellationToken,
-        stop: CancellationToken,
-    ) {
-        if self.token.is_none() && self.level.is_none() {
-            return; // the channel closes: nobody listens
-        }
-        loop {
-            let event = tokio::select! {
-                biased;
-                event = events.recv() => event,
-                () = done.cancelled() => None,
-            };
-            let Some(event) = event else { return };
-            tokio::select! {
-                () = self.deliver(event) => {}
-                () = stop.cancelled() => return,
-            }
-        }
-    }
-
-    async fn deliver(&mut self, event: RunEvent) {
-        let notification = match event {
-            RunEvent::Log { level, data, logger } if self.level.is_some_and(|least| level >= least) => {
-                log(level, data, logger)
-            }
-            RunEvent::Progress { progress, total, message } => {
-                let Some(token) = self.token.clone() else { return };
-                if progress <= self.last {
-                    return; // the specification wants every value to be greater than the one before
-                }
-                self.last = progress;
-                let mut params = ProgressNotificationParam::new(token, progress);
-                params.total = total;
-                params.message = message.filter(|_| self.era.has_annotations());
-                Some(ServerNotification::ProgressNotification(ProgressNotification::new(params)))
-            }
-            RunEvent::CloseStream => {
-                if let Some(own) = &self.own {
-                    let _ = own.0.send(ServerSseMessage::retry(RETRY)).await;
-                }
-                None
-            }
-            RunEvent::Log { .. } => None,
-        };
-        let Some(notification) = notification else { return };
-        // A client that is gone, or has left this request's stream, misses its events: the reply decides what becomes of
-        // the call. They must not go to the session's other stream, which may be one that nobody reads.
-        match &self.own {
-            Some(own) => {
-                let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(notification));
-                let _ = own.0.send(message).await;
-            }
-            None => {
-                let _ = self.peer.send_notification(notification).await;
-            }
-        }
-    }
-}
-
-#[expect(deprecated, reason = "`logging` is deprecated in 2026-07-28 and lives on in every version that we serve")]
-fn log(level: LogLevel, data: serde_json::Value, logger: Option<String>) -> Option<ServerNotification> {
-    use rmcp::model::{LoggingMessageNotification, LoggingMessageNotificationParam};
-    let level = serde_json::to_value(level).and_then(serde_json::from_value).ok()?;
-    let mut params = LoggingMessageNotificationParam::new(level, data);
-    params.logger = logger;
-    Some(ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(params)))
 }
 
 fn result(reply: CallReply, era: Era) -> CallToolResult {

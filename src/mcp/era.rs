@@ -15,6 +15,23 @@ pub enum Era {
     V2026_07_28,
 }
 
+/// The methods of 2026-07-28 and of its tasks extension.
+const MODERN_METHODS: [&str; 13] = [
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
 impl Era {
     /// Every version served, oldest first.
     pub const ALL: [Self; 5] =
@@ -51,6 +68,12 @@ impl Era {
     /// Whether every request stands alone: no handshake, no session.
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
+    }
+
+    /// Whether a method may exist. The handshake versions leave that to the protocol layer; 2026-07-28 took methods away
+    /// that it still knows.
+    pub(crate) fn may_have(self, method: &str) -> bool {
+        !self.is_modern() || MODERN_METHODS.contains(&method)
     }
 
     /// Whether tools have annotations and results may hold audio.

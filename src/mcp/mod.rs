@@ -4,12 +4,14 @@
 //! It knows HTTP only as requests and responses: who may come in, and what a URL means, is the edges' business.
 
 mod ask;
+mod backlog;
 mod call;
 mod changes;
 mod era;
 mod error;
 mod handler;
 mod listing;
+mod outlet;
 pub mod peek;
 mod pipe;
 mod refusal;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::RawArguments;
+use super::era::Era;
 use super::refusal::Refusal;
 use crate::model::LogLevel;
 
@@ -43,6 +44,8 @@ pub struct Request<'a> {
     pub params: Params<'a>,
     /// The members of `params._meta` that concern us.
     pub meta: Meta<'a>,
+    /// What is wrong with the parameters whatever the tool: -32602, unless the method itself does not exist.
+    pub fault: Option<Refusal>,
 }
 
 /// The members of `params` that concern us, each as it was written.
@@ -122,8 +125,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 /// Looks into a body.
 ///
 /// # Errors
-/// -32700 when it is no JSON, -32600 when it is no JSON-RPC, -32602 when the parameters of a method that we know
-/// cannot be right whatever the tool.
+/// -32700 when it is no JSON, -32600 when it is no JSON-RPC.
 pub fn read(body: &[u8]) -> Result<Body<'_>, Refusal> {
     let text = std::str::from_utf8(body).map_err(|error| Refusal::parse(format!("the body is not UTF-8: {error}")))?;
     let value: &RawValue =
@@ -163,17 +165,18 @@ pub fn message(value: &RawValue) -> Result<Message<'_>, Refusal> {
     let id = id.ok_or_else(|| {
         Refusal::request(format!("the member `id` must be a string or an integer, not {}", kind(written)))
     })?;
-    request(id, method, envelope.params)
-        .map(|request| Message::Request(Box::new(request)))
-        .map_err(|refusal| refusal.with_id(Some(id)))
+    let (params, meta, unreadable) = match members(envelope.params) {
+        Ok((params, meta)) => (params, meta, None),
+        Err(fault) => (Params::default(), Meta::default(), Some(fault)),
+    };
+    let mut request = Request { id, method, params, meta, fault: None };
+    let fault = unreadable.or_else(|| request.check().err());
+    request.fault = fault.map(|fault| fault.with_id(Some(id)));
+    Ok(Message::Request(Box::new(request)))
 }
 
-fn request<'a>(id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue>) -> Result<Request<'a>, Refusal> {
-    let Some(written) = params else {
-        let request = Request { id, method, params: Params::default(), meta: Meta::default() };
-        request.check()?;
-        return Ok(request);
-    };
+fn members(params: Option<&RawValue>) -> Result<(Params<'_>, Meta<'_>), Refusal> {
+    let Some(written) = params else { return Ok(<_>::default()) };
     if kind(written) != "an object" {
         return Err(Refusal::params(format!("`params` must be an object, not {}", kind(written))));
     }
@@ -186,9 +189,7 @@ fn request<'a>(id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawVal
         }
         Some(meta) => return Err(Refusal::params(format!("`params._meta` must be an object, not {}", kind(meta)))),
     };
-    let request = Request { id, method, params, meta };
-    request.check()?;
-    Ok(request)
+    Ok((params, meta))
 }
 
 impl<'a> Request<'a> {
@@ -207,10 +208,22 @@ impl<'a> Request<'a> {
         self.meta.protocol_version.and_then(text_of)
     }
 
+    /// The refusal of a method that does not exist in the version that the request names: in `_meta`, else by `header`.
+    pub fn unknown_method(&self, header: Option<&str>) -> Option<Refusal> {
+        let declared = self.declared_version();
+        let era = declared.as_deref().or(header).and_then(Era::parse)?;
+        (!era.may_have(&self.method)).then(|| Refusal::method(&self.method).with_id(Some(self.id)))
+    }
+
     /// Whether `_meta` holds all that a 2026-07-28 request must hold.
     pub fn has_modern_meta(&self) -> bool {
         self.declared_version().is_some()
             && self.meta.client_capabilities.is_some_and(|capabilities| kind(capabilities) == "an object")
+    }
+
+    /// Whether the request itself asks for progress or logs.
+    pub fn asks_for_events(&self) -> bool {
+        self.meta.progress_token.is_some() || self.meta.log_level.is_some()
     }
 
     /// Whether nothing in this request makes its answer differ from that to every other of its method.
@@ -245,10 +258,7 @@ impl<'a> Request<'a> {
         if let Some(info) = self.meta.client_info {
             check_implementation("_meta.io.modelcontextprotocol/clientInfo", info)?;
         }
-        // In a modern request these do not exist, whatever their parameters.
-        let removed = self.meta.protocol_version.is_some();
         match &*self.method {
-            "logging/setLevel" | "initialize" if removed => Ok(()),
             "tools/call" => self.check_call(),
             "tools/list" => self.params.cursor.map_or(Ok(()), |cursor| check_text("cursor", cursor)),
             "logging/setLevel" => check_level("level", self.params.level.ok_or_else(|| missing("level"))?),
@@ -333,7 +343,12 @@ mod tests {
     use super::*;
 
     fn code(body: &str) -> Option<i32> {
-        read(body.as_bytes()).err().map(|refusal| refusal.code)
+        let fault = match read(body.as_bytes()) {
+            Ok(Body::One(Message::Request(request))) => request.fault,
+            Ok(_) => None,
+            Err(refused) => Some(refused),
+        };
+        fault.map(|refusal| refusal.code)
     }
 
     #[test]

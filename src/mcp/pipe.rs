@@ -23,7 +23,7 @@ pub enum PipeError {
     Task(#[source] tokio::task::JoinError),
 }
 
-/// Serves one client until its transport ends. `shutdown` ends what waits for news; the transport ends the rest.
+/// Serves one client until its transport ends. `closing` ends what waits for news; the transport ends the rest.
 ///
 /// # Errors
 /// [`PipeError`].
@@ -31,12 +31,12 @@ pub async fn serve_pipe<T>(
     domain: Arc<dyn Domain>,
     caller: Caller,
     transport: T,
-    shutdown: CancellationToken,
+    closing: CancellationToken,
 ) -> Result<(), PipeError>
 where
     T: Transport<RoleServer> + 'static,
 {
-    let news = shutdown.child_token();
+    let news = closing.child_token();
     let _ends_with_us = news.clone().drop_guard();
     let changes = Changes::follow(&domain, news);
     let shared = Arc::new(Shared { domain, changes, pages: Pages::default() });

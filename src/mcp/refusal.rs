@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// A JSON-RPC error of our own making.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Refusal {
     /// The JSON-RPC code.
     pub code: i32,

@@ -34,8 +34,8 @@ impl Conversation<'_> {
             let mut reader = FrameReader::new(self.result_limit);
             loop {
                 match reader.next(&mut from_tool).await? {
-                    // A listener that is slow or gone misses events; the run goes on.
-                    Some(Frame::Event(event)) => drop(self.listener.try_send(Said::Event(event))),
+                    // A listener that is gone misses events; the run goes on. One that is behind is waited for.
+                    Some(Frame::Event(event)) => drop(self.listener.send(Said::Event(event)).await),
                     Some(Frame::Request { id, method, params }) => self.ask(id, method, params, &answers).await,
                     last => return Ok(last),
                 }

@@ -121,8 +121,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Runs a script to its end. What it says arrives on `listener` in order; when that channel is full, events are
-    /// dropped, and requests wait.
+    /// Runs a script to its end. What it says arrives on `listener` in order; while that channel is full, the script
+    /// waits.
     ///
     /// # Errors
     /// When the process can't be started. A script that fails is an [`Outcome`].

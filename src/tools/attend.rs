@@ -15,7 +15,7 @@ use super::invoke::{Done, Invocation, Within};
 use super::repeat::{self, Repeated};
 use super::{Live, Tools, internal};
 use crate::jobs::Turn;
-use crate::model::{CallReply, Mode, RunEvent, RunId, RunRow, Timestamp};
+use crate::model::{CallReply, Ending, Mode, RunEvent, RunId, RunRow, Timestamp};
 
 /// The lines to whoever called.
 pub(super) struct Lines {
@@ -66,6 +66,9 @@ impl Tools {
         live.listen(lines.events);
         let mut kill = KillOnDrop(Some(live.clone()));
         let attended = match self.wait(&live, &invocation, &lines.cancel).await {
+            Turn::Ended(done) if lines.cancel.is_cancelled() && done.row.ending == Some(Ending::Cancelled) => {
+                return Err(CallError::Cancelled);
+            }
             Turn::Ended(done) => Attended::Ended(done),
             Turn::Asking(requests) => {
                 let state = self.seal_state(&invocation, &live)?;
@@ -124,7 +127,8 @@ impl Tools {
     ) -> Result<Live, CallError> {
         self.store.start_run(row.clone()).map_err(|error| internal("a run could not be recorded", &error))?;
         let principal = invocation.caller.principal.clone();
-        let (live, entry) = self.live.enter((row.id, row.queued_at), principal, CancellationToken::new(), recorded);
+        let (live, entry) =
+            self.live.enter((row.id, row.queued_at), principal, self.lifecycle.killing.child_token(), recorded);
         let (tools, invocation, run) = (self.clone(), Arc::clone(invocation), live.clone());
         self.lifecycle.tasks.spawn(async move {
             let lost = row.clone();

@@ -52,7 +52,7 @@ impl Talk {
             match said {
                 Said::Event(event) => {
                     keep(&mut heard.log, &mut full, &event);
-                    talk.tell(event);
+                    talk.tell(event).await;
                 }
                 Said::Request(request) if request.method == "ask" => match talk.prepare(&request.params) {
                     Ok(prepared) => drop(requests.spawn(Arc::clone(&talk).ask(request, prepared))),
@@ -73,9 +73,9 @@ impl Talk {
     }
 
     /// Hands an event on. A nested run's progress would mix with its caller's.
-    fn tell(&self, event: RunEvent) {
+    async fn tell(&self, event: RunEvent) {
         if self.invocation.parent.is_none() || matches!(event, RunEvent::Log { .. }) {
-            self.live.tell(event);
+            self.live.tell(event).await;
         }
     }
 
@@ -122,7 +122,7 @@ impl Talk {
                 Ok(json!({}))
             }
             "close_stream" => {
-                self.tell(RunEvent::CloseStream);
+                self.tell(RunEvent::CloseStream).await;
                 Ok(json!({}))
             }
             "call" => self.tools.call_nested(&self, params).await,

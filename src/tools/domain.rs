@@ -174,7 +174,7 @@ pub enum CallError {
         /// In words.
         text: String,
     },
-    /// The caller cancelled; nobody waits for an answer.
+    /// The caller itself cancelled; nobody waits for an answer.
     #[error("the call was cancelled")]
     Cancelled,
     /// Our own failure; the id finds the log line.
@@ -208,15 +208,16 @@ pub trait Domain: Send + Sync + 'static {
     /// [`CallError::Internal`] when the store fails.
     async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError>;
 
-    /// Calls a built-in or saved tool. Events arrive on `events`, in order, before the reply; when that channel is
-    /// full or closed, events are dropped.
+    /// Calls a built-in or saved tool. Events arrive on `events`, in order, before the reply; when that channel
+    /// stays full for long, or is closed, events are dropped.
     ///
     /// # Errors
     /// [`CallError`]; a tool that fails is a [`CallReply`] with `is_error`.
     ///
     /// # Cancellation
-    /// `cancel` kills the run's whole process tree. Dropping the future does the same, unless the run had become a
-    /// [`Handle`].
+    /// `cancel` is the caller's own: it kills the run's whole process tree, and the result is [`CallError::Cancelled`].
+    /// Dropping the future kills too, unless the run had become a [`Handle`]. A run that is stopped by anything else is
+    /// answered with an error result.
     async fn call(
         &self,
         caller: &Caller,

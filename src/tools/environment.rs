@@ -41,7 +41,7 @@ impl Tools {
             self.prepare(lock);
             return Err(format!("{text}\nIt is being tried again: call again in a moment."));
         }
-        self.wait_for(lock, &|event| live.tell(event)).await
+        self.wait_for(lock, &|event| live.note(event)).await
     }
 
     async fn wait_for(&self, lock: &EnvironmentLock, tell: Tell<'_>) -> Result<(PathBuf, EnvironmentUse), String> {

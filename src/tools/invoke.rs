@@ -242,7 +242,7 @@ impl Running {
         row.cpu_ms = i64::try_from(outcome.usage.cpu.as_millis()).unwrap_or(i64::MAX);
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
-            (Ending::Cancelled, _) => Err(CallError::Cancelled),
+            (Ending::Cancelled, _) => Ok(reply),
             (_, Some(ReturnValue::ProtocolError { code: MISSING_CAPABILITY, text })) if self.missing.is_some() => {
                 let required = self.missing.take().unwrap_or_default();
                 Err(CallError::MissingCapability { required, text: text.clone() })
@@ -266,13 +266,13 @@ enum Stopped {
 
 impl Stopped {
     fn conclude(self, row: &mut RunRow) -> Result<CallReply, CallError> {
+        row.ending = Some(if matches!(self, Self::Cancelled) { Ending::Cancelled } else { Ending::Error });
         let reply = match self {
-            Self::Cancelled => Err(CallError::Cancelled),
+            Self::Cancelled => Ok(CallReply::error("(no output)\n[cancelled]")),
             Self::Unapproved(text) | Self::Busy(text) => Ok(CallReply::error(text)),
             Self::Install(text) => Ok(CallReply::error(format!("(no output)\n[install] {text}"))),
             Self::Internal(error) => Err(error),
         };
-        row.ending = Some(if matches!(reply, Err(CallError::Cancelled)) { Ending::Cancelled } else { Ending::Error });
         row.is_error = true;
         let shown = match &reply {
             Ok(reply) => reply.clone(),

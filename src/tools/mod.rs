@@ -216,9 +216,18 @@ impl Domain for Tools {
             return Ok(Answer::Reply(CallReply::error("the server is shutting down; call again in a moment")));
         }
         let lines = Lines { events, cancel };
-        match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
-            Some(builtin) => self.call_builtin(builtin, caller, request, lines).await,
-            None => self.call_saved(caller, request, lines).await,
+        let work = async {
+            match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
+                Some(builtin) => self.call_builtin(builtin, caller, request, lines).await,
+                None => self.call_saved(caller, request, lines).await,
+            }
+        };
+        tokio::select! {
+            answer = work => answer,
+            // Runs end before that; what remains is work without one, such as the building of an environment.
+            () = self.lifecycle.overdue() => {
+                Ok(Answer::Reply(CallReply::error("the server stopped before this was done\n[cancelled]")))
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 """Whatever is wrong with a save or a call gets an error that says where and what would be right, and nothing is saved."""
 
+import json
+
 import pytest
 
-from harness import Result, answer, free_name, run_program
+from harness import Result, answer, eventually, free_name, run_program
 
 GOOD = "def main(a: int = 1) -> int:\n    return a\n"
 SCRIPT = "print('hi')\n"
@@ -305,6 +307,34 @@ def test_wrong_requests_get_the_codes_of_the_specification(server, strict):
     ]:
         error = server.rpc(method, params)["error"]
         assert error["code"] == code and word in error["message"], (method, params, error)
+
+
+def test_what_a_client_does_wrong_is_no_warning_in_the_log(server):
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    server.create("brief", "import time\ndef main(ctx):\n    ctx.progress(1)\n    time.sleep(1)\n")
+    opened = server.post(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}))
+    session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+    for headers in [{}, session]:
+        for method, params in [
+            ("no/such", {}),
+            ("resources/read", {"uri": "no://such"}),
+            ("tools/call", {"name": "no_such"}),
+            ("tools/list", {"cursor": "no-such"}),
+        ]:
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            assert "error" in answer(server.post(json.dumps(body), **headers))
+        params = {"name": "brief", "_meta": {"progressToken": 1}}
+        body = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+        with server.http.stream("POST", "/mcp", content=body, headers=server.headers() | headers) as left:
+            assert any("progress" in line for line in left.iter_lines())
+    listen = server.headers() | session | {"Last-Event-ID": "no-such"}
+    with server.http.stream("GET", "/mcp", headers=listen) as stream:
+        assert stream.status_code == 200
+    ended = lambda: server.call("omniforge_list_runs", {"tool": "brief", "ending": "running"}).structured["runs"] == []
+    eventually(ended, "the runs whose clients left have ended")
+    assert server.http.delete("/mcp", headers=server.headers() | session).status_code == 204
+    log = server.log.read_text(errors="replace").splitlines()
+    assert [line for line in log if '"target":"rmcp' in line] == []
 
 
 def test_a_body_over_the_limit_is_refused(server):

@@ -15,6 +15,7 @@ BRIEF = """
 import subprocess, sys, time
 
 def main(word: str, seconds: float, ctx):
+    print("half", flush=True)
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", word])
     ctx.progress(1)
     time.sleep(seconds)
@@ -63,18 +64,25 @@ def test_a_running_call_may_end_and_new_ones_are_refused(tmp_path):
         server.kill()
 
 
-def test_a_call_that_does_not_end_is_killed_after_the_drain(tmp_path):
-    server, word = Server(tmp_path, "--drain-seconds", "1"), marker()
+@pytest.mark.parametrize(("drain", "signals"), [("1", 1), ("600", 2)], ids=["after the drain", "by a second signal"])
+def test_a_call_that_does_not_end_is_killed_and_answered(tmp_path, drain, signals):
+    server, word = Server(tmp_path, "--drain-seconds", drain), marker()
     try:
         server.create("brief", BRIEF)
-        thread, _ = start_call(server, "brief", {"word": word, "seconds": 600})
+        thread, results = start_call(server, "brief", {"word": word, "seconds": 600})
         eventually(lambda: processes_with(word), "the run has started")
-        assert server.stop() == 0
+        server.process.terminate()
+        if signals == 2:
+            eventually(lambda: "Stopping: no new calls" in server.log_end(), "the first signal was seen")
+            server.process.terminate()
+        assert server.process.wait(timeout=20) == 0
         thread.join(timeout=10)
         assert not thread.is_alive() and not processes_with(word)
+        (answered,) = results
+        assert answered.is_error and answered.text == "half\n[cancelled]"
         server.start()
         (run,) = server.call("omniforge_list_runs", {"tool": "brief"}).structured["runs"]
-        assert run["status"] in ("cancelled", "interrupted")
+        assert run["status"] == "cancelled"
         assert server.stop() == 0
     finally:
         server.kill()

@@ -1,11 +1,12 @@
 """Values reach a script as they were sent, in every language and style, and come back as the tool means them."""
 
+import contextlib
 import hashlib
 import json
 
 import pytest
 
-from harness import answer, connect, free_name
+from harness import answer, connect, connect_stdio, free_name
 
 ECHO = "import sys\nsys.stdout.write(sys.stdin.read())\n"
 NUMBERS = '{"big":123456789012345678901234567890,"third":0.333333333333333333333333333333,"tiny":1e-400,"one":1.0,"minus":-0}'
@@ -91,6 +92,43 @@ async def test_a_long_output_is_cut_with_a_word_and_a_long_result_is_not(server,
         result = await connection.call(printed)
         assert "[truncated: 3000001 bytes, run " in result.text and len(result.text) < 1_100_000
         assert len((await connection.call(returned)).text) == 500_000
+
+
+BIG = """
+import time
+
+def main(seconds: float, structured: bool):
+    time.sleep(seconds)
+    text = "é" * 2_090_000
+    return {"text": text} if structured else text
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("door", ["http", "stdio"])
+async def test_a_result_up_to_the_limit_arrives_whole(server, mode, door, tmp_path):
+    # One event of this client's stream holds 1 MiB at most; a result may have 4 MiB, and its text says it again.
+    tool = free_name("big")
+    async with contextlib.AsyncExitStack() as stack:
+        if door == "http":
+            connection = await stack.enter_async_context(connect(server, mode))
+        else:
+            log = stack.enter_context((tmp_path / "stdio.log").open("wb"))
+            connection = await stack.enter_async_context(connect_stdio(server.data_dir, mode, log))
+        made = await connection.call("omniforge_create_tool", {"name": tool, "code": BIG})
+        assert not made.is_error, made.text
+        for seconds in [0, 2]:
+            result = await connection.call(tool, {"seconds": seconds, "structured": False})
+            assert (result.text, result.is_error) == ("é" * 2_090_000, False)
+        structured = await connection.call(tool, {"seconds": 0, "structured": True})
+        assert structured.structured == {"text": "é" * 2_090_000}
+
+        async def ignore(*_):
+            pass
+
+        # A client that asks for progress, and a tool that tells none.
+        result = await connection.call(tool, {"seconds": 2, "structured": False}, progress_callback=ignore)
+        assert len(result.text) == 2_090_000
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use omniforge::http::{Identify, IdentifyError};
+use omniforge::lifecycle::Lifecycle;
 use omniforge::model::{CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
 use omniforge::tools::{Answer, CallError, CallRequest, Change, Domain, ListedTool, TaskView, ToolList};
 use serde_json::{Map, Value, json};
@@ -24,11 +25,14 @@ pub struct Fixture {
     pub cancelled: Notify,
     /// Lets `wait` end.
     pub release: Notify,
+    lifecycle: Lifecycle,
 }
 
-impl Default for Fixture {
-    fn default() -> Self {
+impl Fixture {
+    /// The domain of a server with this life.
+    pub fn of(lifecycle: Lifecycle) -> Self {
         Self {
+            lifecycle,
             changes: broadcast::channel(16).0,
             generation: AtomicU64::new(1),
             extra: AtomicUsize::new(0),
@@ -37,9 +41,7 @@ impl Default for Fixture {
             release: Notify::new(),
         }
     }
-}
 
-impl Fixture {
     /// Changes the catalogue.
     pub fn change(&self) {
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
@@ -85,6 +87,7 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         tool("number", nothing(), Some(json!({"type": "number"}))),
         tool("object", nothing(), Some(json!({"type": "object"}))),
         tool("wait", nothing(), None),
+        tool("wait_and_tell", nothing(), None),
         tool("blocks", nothing(), None),
         tool("json_schema_2020_12_tool", schema_2020_12(), None),
         tool("test_custom_header", header, None),
@@ -97,6 +100,7 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         "test_logging_tool",
         "test_trigger_tool_change",
         "mixed",
+        "flood",
         "protocol_error",
         "internal_error",
     ];
@@ -156,6 +160,15 @@ async fn reply(
             tell(events, &[log("a"), progress(1.0), log("b"), progress(2.0), progress(2.0), log("c")]).await;
             CallReply::text("done")
         }
+        "flood" => {
+            for step in 1..=1000 {
+                events.send(progress(f64::from(step))).await.unwrap();
+                if step % 2 == 0 {
+                    events.send(log(&step.to_string())).await.unwrap();
+                }
+            }
+            CallReply::text("done")
+        }
         "test_trigger_tool_change" => CallReply::text("changed"),
         "json_schema_2020_12_tool" | "test_custom_header" => CallReply::text(arguments),
         "protocol_error" => return Err(CallError::Protocol { code: -31999, text: "no".to_owned() }),
@@ -183,14 +196,23 @@ impl Domain for Fixture {
         events: mpsc::Sender<RunEvent>,
         cancel: CancellationToken,
     ) -> Result<Answer, CallError> {
-        if request.name == "wait" {
+        if request.name == "wait" || request.name == "wait_and_tell" {
             self.began.notify_one();
             return tokio::select! {
                 () = cancel.cancelled() => {
                     self.cancelled.notify_one();
                     Err(CallError::Cancelled)
                 }
-                () = self.release.notified() => Ok(Answer::Reply(CallReply::text("released"))),
+                () = self.lifecycle.killing.cancelled() => {
+                    self.cancelled.notify_one();
+                    Ok(Answer::Reply(CallReply::error("(no output)\n[cancelled]")))
+                }
+                () = self.release.notified() => {
+                    if request.name == "wait_and_tell" {
+                        tell(&events, &[log("released"), progress(1.0)]).await;
+                    }
+                    Ok(Answer::Reply(CallReply::text("released")))
+                }
             };
         }
         if request.name == "test_trigger_tool_change" {

@@ -56,7 +56,7 @@ async fn a_walk_over_the_pages_sees_every_tool_once() {
     let all = names.len();
     names.sort();
     names.dedup();
-    assert_eq!((names.len(), all, pages), (467, 467, 3));
+    assert_eq!((names.len(), all, pages), (469, 469, 3));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn a_change_reaches_a_subscription_which_ends_with_a_result() {
     assert!(began.elapsed() < Duration::from_secs(1));
     assert_eq!(news["method"], "notifications/tools/list_changed");
     assert_eq!(news["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     let end = tools.next().await.unwrap();
     assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!(1), &json!("complete")));
     let end = prompts.next().await.unwrap();

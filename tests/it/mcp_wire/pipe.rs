@@ -1,36 +1,44 @@
 //! The stdio door, over a pipe in memory.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use omniforge::lifecycle::Lifecycle;
 use omniforge::stdio;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Fixture, caller};
 use super::wire::{SOON, call, initialize, rpc, text};
+
+/// A drain that no test outlasts.
+const LONG: Duration = Duration::from_secs(60);
 
 struct Pipe {
     fixture: Arc<Fixture>,
     input: WriteHalf<DuplexStream>,
     output: BufReader<ReadHalf<DuplexStream>>,
-    shutdown: CancellationToken,
+    lifecycle: Lifecycle,
     server: JoinHandle<()>,
 }
 
 impl Pipe {
     fn open() -> Self {
-        let fixture = Arc::new(Fixture::default());
+        Self::with_drain(Duration::from_millis(500))
+    }
+
+    fn with_drain(drain: Duration) -> Self {
+        let lifecycle = Lifecycle::new(drain);
+        let fixture = Arc::new(Fixture::of(lifecycle.clone()));
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
-        let shutdown = CancellationToken::new();
-        let (domain, stop) = (fixture.clone(), shutdown.clone());
+        let (domain, life) = (fixture.clone(), lifecycle.clone());
         let server = tokio::spawn(async move {
-            stdio::serve(domain, caller("local", None), reader, writer, stop).await.unwrap();
+            stdio::serve(domain, caller("local", None), reader, writer, life).await.unwrap();
         });
         let (output, input) = tokio::io::split(ours);
-        Self { fixture, input, output: BufReader::new(output), shutdown, server }
+        Self { fixture, input, output: BufReader::new(output), lifecycle, server }
     }
 
     async fn say(&mut self, line: impl ToString) {
@@ -124,6 +132,20 @@ async fn malformed_lines_are_answered_and_the_next_one_is_served() {
 }
 
 #[tokio::test]
+async fn a_pipe_knows_what_2026_07_28_does_not_have() {
+    let mut pipe = Pipe::open();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe", "unknown/method"] {
+        let refused = pipe.ask(rpc(method, json!({"_meta": meta, "level": "loud"}))).await;
+        assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32601), &json!(1)), "{method}");
+    }
+    assert!(pipe.ask(rpc("tools/list", json!({"_meta": meta}))).await["result"].is_object());
+}
+
+#[tokio::test]
 async fn a_call_is_cancelled_by_its_id() {
     let mut pipe = Pipe::open();
     pipe.ask(initialize("2025-11-25")).await;
@@ -135,7 +157,7 @@ async fn a_call_is_cancelled_by_its_id() {
 
 #[tokio::test]
 async fn the_end_of_input_lets_calls_end_and_then_ends_the_server() {
-    let mut pipe = Pipe::open();
+    let mut pipe = Pipe::with_drain(LONG);
     pipe.ask(initialize("2025-11-25")).await;
     pipe.say(call("wait")).await;
     pipe.fixture.began.notified().await;
@@ -148,19 +170,68 @@ async fn the_end_of_input_lets_calls_end_and_then_ends_the_server() {
 
 #[tokio::test]
 async fn shutdown_ends_an_idle_pipe_at_once() {
-    let mut pipe = Pipe::open();
+    let mut pipe = Pipe::with_drain(LONG);
     pipe.ask(initialize("2025-11-25")).await;
-    pipe.shutdown.cancel();
+    pipe.lifecycle.closing.cancel();
     tokio::time::timeout(SOON, pipe.server).await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn a_call_that_outstays_the_end_of_input_is_cancelled() {
+async fn the_end_of_input_ends_subscriptions_with_their_answer() {
+    let mut pipe = Pipe::with_drain(LONG);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut listen = rpc("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}, "_meta": meta}));
+    listen["id"] = json!("s");
+    pipe.ask(listen).await;
+    pipe.input.shutdown().await.unwrap();
+    let ended = pipe.hear().await.unwrap();
+    assert_eq!((&ended["id"], ended["result"].is_object()), (&json!("s"), true), "{ended}");
+    assert_eq!(pipe.hear().await, None);
+    tokio::time::timeout(SOON, pipe.server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn after_the_end_of_input_a_call_still_tells_and_is_answered() {
+    let mut pipe = Pipe::with_drain(LONG);
+    pipe.ask(initialize("2025-11-25")).await;
+    pipe.say(rpc("tools/call", json!({"name": "wait_and_tell", "_meta": {"progressToken": 1}}))).await;
+    pipe.fixture.began.notified().await;
+    pipe.input.shutdown().await.unwrap();
+    // Nothing tells from outside that the end was seen; a server that loses events from then on loses these too.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    pipe.fixture.release.notify_one();
+    assert_eq!(pipe.hear().await.unwrap()["params"]["data"], "released");
+    assert_eq!(pipe.hear().await.unwrap()["params"]["progress"], 1.0);
+    assert_eq!(text(&pipe.hear().await.unwrap()), "released");
+    assert_eq!(pipe.hear().await, None);
+}
+
+#[tokio::test]
+async fn a_call_that_outstays_the_end_of_input_is_cancelled_and_answered() {
     let mut pipe = Pipe::open();
     pipe.ask(initialize("2025-11-25")).await;
     pipe.say(call("wait")).await;
     pipe.fixture.began.notified().await;
     pipe.input.shutdown().await.unwrap();
-    tokio::time::timeout(SOON, pipe.fixture.cancelled.notified()).await.unwrap();
+    let answer = pipe.hear().await.unwrap();
+    assert_eq!((text(&answer), &answer["result"]["isError"]), ("(no output)\n[cancelled]", &json!(true)));
+    assert_eq!(pipe.hear().await, None);
     tokio::time::timeout(SOON, pipe.server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_not_hold_up_the_end() {
+    let mut pipe = Pipe::with_drain(LONG);
+    pipe.ask(initialize("2025-11-25")).await;
+    pipe.say(call("wait")).await;
+    pipe.fixture.began.notified().await;
+    pipe.say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+    pipe.fixture.cancelled.notified().await;
+    pipe.input.shutdown().await.unwrap();
+    assert_eq!(pipe.hear().await, None);
 }

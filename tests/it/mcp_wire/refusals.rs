@@ -100,6 +100,51 @@ async fn modern_requests_are_checked_in_the_order_of_the_specification() {
 }
 
 #[tokio::test]
+async fn a_method_that_2026_07_28_does_not_have_is_not_found_however_imperfect_its_request() {
+    let wire = Wire::open().await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let with = |name: &str, value: Value| {
+        let mut meta = meta.clone();
+        meta[name] = value;
+        json!({"_meta": meta})
+    };
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/list",
+        "tasks/result",
+        "unknown/method",
+    ] {
+        for params in [
+            json!({"_meta": meta}),
+            json!({"_meta": meta, "level": "loud", "uri": 5}),
+            with("progressToken", json!(1.5)),
+            with("io.modelcontextprotocol/logLevel", json!("loud")),
+            with("io.modelcontextprotocol/clientInfo", json!("me")),
+            with("io.modelcontextprotocol/clientCapabilities", json!(null)),
+            json!({"_meta": 5}),
+            json!([]),
+            json!({}),
+        ] {
+            for named in [Some(method), None] {
+                let post = wire.post(&rpc(method, params.clone())).header("mcp-protocol-version", "2026-07-28");
+                let post = named.map_or(post.try_clone().unwrap(), |named| post.header("mcp-method", named));
+                let response = post.send().await.unwrap();
+                assert_eq!(response.status(), 404, "{method} {params}");
+                let answer = answer(response).await;
+                assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!(1)), "{method} {params}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn modern_names_and_parameters_must_agree_with_their_headers() {
     let wire = Wire::open().await;
     let call = |arguments: Value| json!({"name": "test_custom_header", "arguments": arguments});

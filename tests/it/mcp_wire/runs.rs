@@ -6,6 +6,11 @@ use serde_json::{Value, json};
 
 use super::wire::{Events, SOON, Wire, answer, call, messages, rpc, text};
 
+/// The same request from a client that accepts this alone.
+fn accepting(kind: &str, post: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    post.headers([(reqwest::header::ACCEPT, kind.parse().unwrap())].into_iter().collect())
+}
+
 fn kinds(messages: &[Value]) -> Vec<String> {
     let kind = |message: &Value| match message["method"].as_str() {
         Some("notifications/message") => message["params"]["data"].as_str().unwrap().to_owned(),
@@ -81,6 +86,32 @@ async fn a_session_gets_logs_and_progress_in_order_on_the_posts_own_stream() {
 }
 
 #[tokio::test]
+async fn a_flood_is_thinned_in_order_and_its_last_progress_comes_before_the_reply() {
+    let wire = Wire::open().await;
+    let session = wire.session("2025-11-25").await;
+    let token = json!({"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"});
+    let params = json!({"name": "flood", "arguments": {}, "_meta": {"progressToken": "t"}});
+    for post in [session.post(&rpc("tools/call", params)), wire.modern("tools/call", json!({"name": "flood"}), token)] {
+        let mut seen = messages(post.send().await.unwrap()).await;
+        assert_eq!(text(&seen.pop().unwrap()), "done");
+        let (mut left_out, mut logs, mut steps) = (0, Vec::new(), Vec::new());
+        for message in &seen {
+            let params = &message["params"];
+            match (params["data"].as_str(), params["logger"].as_str()) {
+                (Some(notice), Some("omniforge")) => {
+                    left_out += notice.split_once(' ').unwrap().0.parse::<usize>().unwrap();
+                }
+                (Some(log), _) => logs.push(log.parse::<u32>().unwrap()),
+                _ => steps.push(params["progress"].as_f64().unwrap()),
+            }
+        }
+        assert_eq!((logs.len() + left_out, *steps.last().unwrap()), (500, 1000.0));
+        assert!((100..500).contains(&logs.len()) && logs.is_sorted(), "{logs:?}");
+        assert!(steps.len() < 500 && steps.is_sorted(), "{steps:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_hears_logs_from_its_level_on() {
     let wire = Wire::open().await;
     let session = wire.session("2025-11-25").await;
@@ -119,9 +150,17 @@ async fn without_a_session_there_are_no_logs_and_progress_only_with_a_token() {
 }
 
 #[tokio::test]
-async fn a_silent_call_opens_its_stream_and_says_that_it_lives() {
+async fn a_silent_call_says_that_it_lives_in_a_stream_where_events_may_come() {
     let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
-    for post in [wire.post(&call("wait")), wire.modern("tools/call", json!({"name": "wait"}), json!({}))] {
+    let token = json!({"progressToken": 1});
+    let with_token = rpc("tools/call", json!({"name": "wait", "_meta": token}));
+    let session = wire.session("2025-06-18").await;
+    for post in [
+        wire.post(&with_token),
+        wire.modern("tools/call", json!({"name": "wait"}), token),
+        session.post(&call("wait")),
+        accepting("text/event-stream", wire.post(&call("wait"))),
+    ] {
         let mut events = Events::of(post.send().await.unwrap());
         wire.fixture.release.notify_one();
         assert_eq!(text(&events.next().await.unwrap()), "released");
@@ -131,24 +170,40 @@ async fn a_silent_call_opens_its_stream_and_says_that_it_lives() {
 }
 
 #[tokio::test]
-async fn a_call_that_answers_in_time_is_plain_json() {
-    let wire = Wire::open().await;
-    let response = wire.modern("tools/call", json!({"name": "number"}), json!({})).send().await.unwrap();
-    assert_eq!(response.headers()["content-type"], "application/json");
+async fn a_silent_call_without_events_says_that_it_lives_in_json() {
+    let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
+    for post in [wire.post(&call("wait")), wire.modern("tools/call", json!({"name": "wait"}), json!({}))] {
+        let mut response = post.send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "application/json");
+        assert_eq!(response.chunk().await.unwrap().unwrap(), "\n");
+        wire.fixture.release.notify_one();
+        assert_eq!(text(&response.json().await.unwrap()), "released");
+    }
 }
 
 #[tokio::test]
-async fn a_session_cancels_a_call_by_its_id() {
+async fn a_reply_that_is_all_there_is_to_say_is_plain_json() {
     let wire = Wire::open().await;
-    let session = wire.session("2025-11-25").await;
-    let mut body = call("wait");
-    body["id"] = json!("w");
-    let mut events = Events::of(session.post(&body).send().await.unwrap());
-    wire.fixture.began.notified().await;
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "w"}});
-    assert_eq!(session.post(&cancel).send().await.unwrap().status(), 202);
-    tokio::time::timeout(SOON, wire.fixture.cancelled.notified()).await.unwrap();
-    assert_eq!(events.next().await, None, "nothing more is said of a cancelled call");
+    let sessions = [wire.session("2024-11-05").await, wire.session("2025-11-25").await];
+    let token = json!({"progressToken": 1});
+    for (post, kind) in [
+        (wire.modern("tools/call", json!({"name": "number"}), json!({})), "application/json"),
+        (wire.modern("tools/call", json!({"name": "number"}), token), "application/json"),
+        (wire.post(&call("number")), "application/json"),
+        (sessions[0].post(&call("number")), "application/json"),
+        (sessions[1].post(&call("number")), "application/json"),
+        (sessions[1].post(&call("absent")), "application/json"),
+        (sessions[1].post(&rpc("ping", json!({}))), "application/json"),
+        (sessions[1].post(&call("mixed")), "text/event-stream"),
+        (accepting("application/json", sessions[1].post(&call("mixed"))), "application/json"),
+        (accepting("text/event-stream", sessions[1].post(&call("number"))), "text/event-stream"),
+        (accepting("text/event-stream", wire.post(&call("number"))), "text/event-stream"),
+        (accepting("text/event-stream", wire.post(&rpc("tools/list", json!({})))), "text/event-stream"),
+    ] {
+        let response = post.send().await.unwrap();
+        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &kind.parse().unwrap()));
+        answer(response).await;
+    }
 }
 
 #[tokio::test]
@@ -188,7 +243,7 @@ async fn shutdown_refuses_new_calls_lets_old_ones_end_and_then_cancels() {
     let mut stream = session.listen().await;
     let first = tokio::spawn(wire.post(&call("wait")).send());
     wire.fixture.began.notified().await;
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     assert_eq!(stream.next().await, None, "streams that wait for news end");
     wire.fixture.release.notify_one();
     let answer = answer(first.await.unwrap().unwrap()).await;
@@ -201,9 +256,10 @@ async fn a_call_that_outstays_shutdown_is_cancelled() {
     let wire = Wire::open().await;
     let call = tokio::spawn(wire.post(&call("wait")).send());
     wire.fixture.began.notified().await;
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     tokio::time::timeout(SOON, wire.fixture.cancelled.notified()).await.unwrap();
-    assert!(call.await.unwrap().is_ok_and(|response| response.status() == 500));
+    let answer = answer(call.await.unwrap().unwrap()).await;
+    assert_eq!((text(&answer), &answer["result"]["isError"]), ("(no output)\n[cancelled]", &json!(true)));
     tokio::time::timeout(SOON, wire.server).await.unwrap().unwrap();
 }
 
@@ -230,7 +286,7 @@ async fn who_calls_with_what_is_known_to_the_domain() {
 
 #[tokio::test]
 async fn a_broken_stream_is_taken_up_again_by_its_last_event() {
-    let wire = Wire::open().await;
+    let wire = Wire::with(true, |options| options.silence = Duration::from_millis(50)).await;
     let session = wire.session("2025-11-25").await;
     let mut broken = session.post(&call("wait")).send().await.unwrap();
     let primed = String::from_utf8(broken.chunk().await.unwrap().unwrap().to_vec()).unwrap();

@@ -4,11 +4,11 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use omniforge::http::{HttpOptions, router, serve};
+use omniforge::lifecycle::Lifecycle;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Fixture, Names};
 
@@ -19,7 +19,7 @@ pub struct Wire {
     pub fixture: Arc<Fixture>,
     pub base: String,
     pub client: reqwest::Client,
-    pub shutdown: CancellationToken,
+    pub lifecycle: Lifecycle,
     pub server: JoinHandle<()>,
 }
 
@@ -31,18 +31,17 @@ impl Wire {
     pub async fn with(open: bool, change: impl FnOnce(&mut HttpOptions)) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let fixture = Arc::new(Fixture::default());
+        let lifecycle = Lifecycle::new(Duration::from_millis(500));
+        let fixture = Arc::new(Fixture::of(lifecycle.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions::new(address);
-        options.drain = Duration::from_millis(500);
         change(&mut options);
-        let shutdown = CancellationToken::new();
-        let drain = options.drain;
-        let router = router(fixture.clone(), Arc::new(Names { open }), options, shutdown.clone()).unwrap();
-        let server = tokio::spawn(serve(listener, router, shutdown.clone(), drain));
+        let router = router(fixture.clone(), Arc::new(Names { open }), options, &lifecycle).unwrap();
+        let life = lifecycle.clone();
+        let server = tokio::spawn(async move { serve(listener, router, &life).await });
         let client = reqwest::Client::new();
-        Self { fixture, base: format!("http://{address}"), client, shutdown, server }
+        Self { fixture, base: format!("http://{address}"), client, lifecycle, server }
     }
 
     pub fn request(&self, method: Method) -> RequestBuilder {
