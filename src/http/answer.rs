@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::oversize;
 use super::problem::{problem, refusal};
 use crate::mcp::{self, Refusal};
 
@@ -38,6 +39,8 @@ pub(super) struct Manner {
     pub(super) tells: bool,
     /// Whether the call goes on when its client is gone.
     pub(super) outlives_client: bool,
+    /// The most bytes of an event with a tool's result that the client is known to read.
+    pub(super) event_limit: Option<usize>,
     /// The request's id.
     pub(super) id: Box<RawValue>,
 }
@@ -51,17 +54,22 @@ type Pending = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// # Cancellation
 /// Dropping the response (or this future) drops the work, unless it outlives its client.
 pub(super) async fn answer(work: impl Future<Output = mcp::Response> + Send + 'static, manner: Manner) -> Response {
-    let Manner { silence, json, tells, outlives_client, id } = manner;
+    let Manner { silence, json, tells, outlives_client, event_limit, id } = manner;
     let work = async move { speak_json(work.await, &id).await };
     let work = async move { one_line(work.await) };
     let mut pending: Pending = if outlives_client { Box::pin(detached(work)) } else { Box::pin(work) };
     let Some(silence) = silence else { return only_reply(pending.await).await };
     let deadline = Instant::now() + silence;
-    match tokio::time::timeout_at(deadline, &mut pending).await {
+    let response = match tokio::time::timeout_at(deadline, &mut pending).await {
         Ok(response) if is(&response, EVENTS) => settled(response, json, deadline).await,
         Ok(response) => spoken(response, json),
         Err(_) if json && !tells => padded(pending),
         Err(_) => opened(pending),
+    };
+    match event_limit {
+        Some(limit) if is(&response, EVENTS) => response
+            .map(|body| Body::new(body.map_frame(move |frame| frame.map_data(|event| oversize::fit(event, limit))))),
+        _ => response,
     }
 }
 
@@ -127,7 +135,7 @@ async fn reply_in(mut body: Body) -> Bytes {
 }
 
 /// The message of one event as the protocol layer writes it, and whether it is a reply. `None` for events without one.
-fn message(event: &Bytes) -> Option<(Bytes, bool)> {
+pub(super) fn message(event: &Bytes) -> Option<(Bytes, bool)> {
     #[derive(serde::Deserialize)]
     struct Kind {
         method: Option<serde::de::IgnoredAny>,

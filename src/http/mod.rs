@@ -8,6 +8,7 @@ mod body;
 mod front;
 mod gate;
 mod identify;
+mod oversize;
 mod post;
 mod problem;
 mod routes;

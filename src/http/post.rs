@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::answer::{self, Manner};
 use super::front::{Front, Visit, no_session};
+use super::oversize;
 use super::problem::{json, problem, refusal};
 use super::{body, front::MODERN};
 use crate::mcp::peek::{self, Message, Request};
@@ -140,6 +141,7 @@ impl Front {
             json: visit.accepts_json(),
             tells,
             outlives_client,
+            event_limit: oversize::event_limit(&visit.parts.headers).filter(|_| request.method == "tools/call"),
             id: request.id.to_owned(),
         }
     }

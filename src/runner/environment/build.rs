@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::directory::{self, EnvironmentUse, LockKind};
 use super::error::EnvironmentError;
@@ -209,7 +210,7 @@ impl Inner {
             }
             .map_err(EnvironmentError::files("take an environment over from its builder"))?;
             build.path = partial;
-            let bytes = directory::tree_size(&build.path, &mut HashSet::new());
+            let bytes = directory::tree_size(&build.path, &mut HashSet::new(), &CancellationToken::new());
             if bytes > limit {
                 return Err(EnvironmentError::TooLarge { bytes, limit });
             }
@@ -253,8 +254,9 @@ fn remove(path: &Path) {
 async fn outgrown(path: PathBuf, limit: u64) -> u64 {
     loop {
         tokio::time::sleep(SIZED).await;
-        let path = path.clone();
-        let size = tokio::task::spawn_blocking(move || directory::tree_size(&path, &mut HashSet::new()));
+        let (path, stop) = (path.clone(), CancellationToken::new());
+        let _stopped = stop.clone().drop_guard();
+        let size = tokio::task::spawn_blocking(move || directory::tree_size(&path, &mut HashSet::new(), &stop));
         match size.await {
             Ok(bytes) if bytes > limit => return bytes,
             _ => {}

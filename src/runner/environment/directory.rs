@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use tokio_util::sync::CancellationToken;
 
 use crate::lifecycle::private_dir;
 
@@ -187,11 +188,12 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Bytes of the files below a directory. A file that `counted` holds already (by another name) counts nothing.
-pub(super) fn tree_size(directory: &Path, counted: &mut HashSet<(u64, u64)>) -> u64 {
+/// Bytes of the files below a directory, or of those seen before `stop`. A file that `counted` holds already (by another
+/// name) counts nothing.
+pub(super) fn tree_size(directory: &Path, counted: &mut HashSet<(u64, u64)>, stop: &CancellationToken) -> u64 {
     let mut total = 0;
     let mut waiting = vec![directory.to_owned()];
-    while let Some(directory) = waiting.pop() {
+    while let Some(directory) = waiting.pop().filter(|_| !stop.is_cancelled()) {
         // What vanishes meanwhile takes no room.
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
@@ -240,5 +242,24 @@ pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_count_each_file_once_and_end_when_told() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/file"), [1; 20_000]).unwrap();
+        fs::hard_link(dir.path().join("a/file"), dir.path().join("link")).unwrap();
+        let (mut counted, stop) = (HashSet::new(), CancellationToken::new());
+        let size = tree_size(dir.path(), &mut counted, &stop);
+        assert!((20_000..40_000).contains(&size), "{size}");
+        assert!(tree_size(&dir.path().join("a"), &mut counted, &stop) < 20_000, "it is counted already");
+        stop.cancel();
+        assert_eq!(tree_size(dir.path(), &mut HashSet::new(), &stop), 0);
     }
 }

@@ -1,7 +1,10 @@
 //! Removes environments that nobody uses, and what dead builders left.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 
 use super::directory::{self, LockKind};
 use super::error::EnvironmentError;
@@ -25,6 +28,15 @@ pub struct Collected {
     pub cache_emptied: bool,
 }
 
+/// What a collection goes by.
+#[derive(Clone)]
+struct Sweep {
+    /// The environments that versions need.
+    needed: HashSet<String>,
+    /// Nobody waits for it any more. To look at all files may take long, and a process that ends waits for it.
+    stop: CancellationToken,
+}
+
 struct Found {
     hash: String,
     bytes: u64,
@@ -39,16 +51,21 @@ impl Environments {
     ///
     /// `needed` holds the locks that versions have.
     ///
+    /// # Cancellation
+    /// Dropping the future ends the work soon; what was being removed is.
+    ///
     /// # Errors
     /// [`EnvironmentError::Files`] when the directory can't be read. What can't be removed is left for the next time.
     pub async fn collect_garbage(&self, needed: &[EnvironmentLock]) -> Result<Collected, EnvironmentError> {
         // By the names of today: with another interpreter than that of the save, another environment is in use.
-        let in_use: HashSet<String> = needed.iter().map(|lock| self.inner.hash(lock)).collect();
+        let needed = needed.iter().map(|lock| self.inner.hash(lock)).collect();
+        let sweep = Sweep { needed, stop: CancellationToken::new() };
+        let _stopped = sweep.stop.clone().drop_guard();
         let limit = self.inner.options.max_bytes_all;
-        let mut collected = self.blocking(&in_use, |inner, in_use| inner.collect_unwanted(in_use)).await?;
+        let mut collected = self.blocking(&sweep, Inner::collect_unwanted).await?;
         if collected.bytes > limit && self.available() {
             collected.cache_emptied = self.inner.empty_cache().await;
-            let rest = self.blocking(&in_use, |inner, in_use| inner.collect_wanted(in_use)).await?;
+            let rest = self.blocking(&sweep, Inner::collect_wanted).await?;
             collected.removed.extend(rest.removed);
             collected.bytes = rest.bytes;
         }
@@ -57,23 +74,26 @@ impl Environments {
 
     async fn blocking(
         &self,
-        in_use: &HashSet<String>,
-        work: impl FnOnce(&Inner, &HashSet<String>) -> std::io::Result<Collected> + Send + 'static,
+        sweep: &Sweep,
+        work: fn(&Inner, &Sweep) -> std::io::Result<Collected>,
     ) -> Result<Collected, EnvironmentError> {
-        let (inner, in_use) = (self.inner.clone(), in_use.clone());
-        let collected = tokio::task::spawn_blocking(move || work(&inner, &in_use)).await;
+        let (inner, sweep) = (self.inner.clone(), sweep.clone());
+        let collected = tokio::task::spawn_blocking(move || work(&inner, &sweep)).await;
         let doing = "remove unused environments";
         collected.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(EnvironmentError::files(doing))
     }
 }
 
 impl Inner {
-    fn collect_unwanted(&self, in_use: &HashSet<String>) -> std::io::Result<Collected> {
+    fn collect_unwanted(&self, sweep: &Sweep) -> std::io::Result<Collected> {
         let leftovers = self.remove_leftovers()?;
         self.directories.remove_unused_locks()?;
-        let (found, bytes) = self.survey(in_use)?;
+        let (found, bytes) = self.survey(sweep)?;
         let mut collected = Collected { leftovers, bytes, ..Collected::default() };
         for found in found.iter().filter(|found| !found.wanted) {
+            if sweep.stop.is_cancelled() {
+                break;
+            }
             if found.idle > self.options.keep || collected.bytes > self.options.max_bytes_all {
                 self.remove_unused(found, &mut collected);
             }
@@ -81,10 +101,13 @@ impl Inner {
         Ok(collected)
     }
 
-    fn collect_wanted(&self, in_use: &HashSet<String>) -> std::io::Result<Collected> {
-        let (found, bytes) = self.survey(in_use)?;
+    fn collect_wanted(&self, sweep: &Sweep) -> std::io::Result<Collected> {
+        let (found, bytes) = self.survey(sweep)?;
         let mut collected = Collected { bytes, ..Collected::default() };
         for found in &found {
+            if sweep.stop.is_cancelled() {
+                break;
+            }
             if collected.bytes > self.options.max_bytes_all {
                 self.remove_unused(found, &mut collected);
             }
@@ -93,15 +116,19 @@ impl Inner {
     }
 
     /// All environments, longest idle first, and the bytes of everything. A file that the cache has, too, counts there.
-    fn survey(&self, in_use: &HashSet<String>) -> std::io::Result<(Vec<Found>, u64)> {
+    fn survey(&self, sweep: &Sweep) -> std::io::Result<(Vec<Found>, u64)> {
         let mut counted = HashSet::new();
-        let mut total = directory::tree_size(&self.directories.work(), &mut counted);
+        let mut size = |path: &Path| match directory::tree_size(path, &mut counted, &sweep.stop) {
+            _ if sweep.stop.is_cancelled() => Err(std::io::Error::from(std::io::ErrorKind::Interrupted)),
+            size => Ok(size),
+        };
+        let mut total = size(&self.directories.work())?;
         let mut found = Vec::new();
         for hash in self.directories.environments()? {
-            let bytes = directory::tree_size(&self.directories.environment(&hash), &mut counted);
+            let bytes = size(&self.directories.environment(&hash))?;
             total += bytes;
             let idle = self.directories.idle(&hash).unwrap_or_default();
-            found.push(Found { wanted: in_use.contains(&hash), hash, bytes, idle });
+            found.push(Found { wanted: sweep.needed.contains(&hash), hash, bytes, idle });
         }
         found.sort_by_key(|found| std::cmp::Reverse(found.idle));
         Ok((found, total))

@@ -94,6 +94,22 @@ async def test_a_long_output_is_cut_with_a_word_and_a_long_result_is_not(server,
         assert len((await connection.call(returned)).text) == 500_000
 
 
+@pytest.mark.anyio
+async def test_a_result_too_large_for_the_stream_that_progress_opened_is_found_with_its_run(server, mode):
+    tool = free_name("big")
+    server.create(tool, "def main(ctx):\n    ctx.progress(1)\n    return 'x' * 2_000_000\n")
+
+    async def ignore(*_):
+        pass
+
+    async with connect(server, mode) as connection:
+        told = await connection.call(tool, progress_callback=ignore)
+        assert told.is_error and "omniforge_get_run" in told.text, told.text[:500]
+        (run,) = (await connection.call("omniforge_list_runs", {"tool": tool})).structured["runs"]
+        shown = (await connection.call("omniforge_get_run", {"run_id": run["run_id"]})).structured
+        assert shown["result"]["content"] == [{"type": "text", "text": "x" * 2_000_000}]
+
+
 BIG = """
 import time
 

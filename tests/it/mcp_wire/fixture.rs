@@ -101,6 +101,7 @@ fn tools(extra: usize) -> Vec<ListedTool> {
         "test_trigger_tool_change",
         "mixed",
         "flood",
+        "big_after_a_log",
         "protocol_error",
         "internal_error",
     ];
@@ -168,6 +169,10 @@ async fn reply(
                 }
             }
             CallReply::text("done")
+        }
+        "big_after_a_log" => {
+            tell(events, &[log("working"), progress(1.0)]).await;
+            CallReply::text("x".repeat(2 << 20))
         }
         "test_trigger_tool_change" => CallReply::text("changed"),
         "json_schema_2020_12_tool" | "test_custom_header" => CallReply::text(arguments),

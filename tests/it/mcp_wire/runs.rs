@@ -207,6 +207,28 @@ async fn a_reply_that_is_all_there_is_to_say_is_plain_json() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_no_such_event_is_told_where_its_result_is() {
+    let wire = Wire::open().await;
+    let session = wire.session("2025-11-25").await;
+    let token = json!({"progressToken": 1});
+    for (agent, arrives) in [("python-httpx2/2.5.0", false), ("node", true)] {
+        for post in [
+            session.post(&call("big_after_a_log")),
+            wire.modern("tools/call", json!({"name": "big_after_a_log"}), token.clone()),
+        ] {
+            let mut events = Events::of(post.header("user-agent", agent).send().await.unwrap());
+            assert!(events.next().await.unwrap()["method"].is_string());
+            let answer = events.next().await.unwrap();
+            let is_modern = answer["result"].get("resultType").is_some();
+            assert_eq!((&answer["id"], answer["result"].get("_meta").is_some()), (&json!(1), is_modern));
+            assert_eq!(answer["result"]["isError"], !arrives);
+            assert_eq!(text(&answer).len() == 2 << 20, arrives);
+            assert!(arrives || text(&answer).contains("omniforge_get_run"), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_modern_call_ends_with_its_connection_before_and_after_the_stream_opened() {
     for silence in [Duration::from_millis(20), Duration::from_secs(60)] {
         let wire = Wire::with(true, |options| options.silence = silence).await;
