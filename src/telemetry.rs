@@ -10,9 +10,6 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What the log shows unless told otherwise.
-pub const DEFAULT_FILTER: &str = "info,rmcp=warn,sqlx=warn";
-
 /// How the messages begin with which the protocol layer warns of what a client did: it asked for something wrong (and
 /// was told), or left before its answer. Our own failures are logged where they happen.
 const CLIENT_FAULTS: [&str; 6] = [
@@ -29,7 +26,7 @@ const CLIENT_FAULTS: [&str; 6] = [
 pub fn start(filter: &str) {
     let (chosen, wrong) = match EnvFilter::try_new(filter) {
         Ok(chosen) => (chosen, None),
-        Err(error) => (EnvFilter::new(DEFAULT_FILTER), Some(error)),
+        Err(error) => (EnvFilter::new("info,rmcp=warn,sqlx=warn"), Some(error)),
     };
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = if std::io::stderr().is_terminal() { lines.boxed() } else { lines.json().boxed() };

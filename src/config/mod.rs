@@ -200,7 +200,7 @@ impl Settings {
             queue_wait: Duration::from_secs(options.queue_wait_seconds.unwrap_or(30)),
             inline_wait: Duration::from_secs(options.inline_wait_seconds.unwrap_or(25)),
             drain: Duration::from_secs(options.drain_seconds.unwrap_or(5)),
-            log: options.log.unwrap_or_else(|| crate::telemetry::DEFAULT_FILTER.to_owned()),
+            log: options.log.unwrap_or_else(|| "info,rmcp=warn,sqlx=warn".to_owned()),
         })
     }
 }
