@@ -161,6 +161,11 @@ fn one_line(response: Response) -> Response {
     })
 }
 
+/// The same for a message of our own making.
+pub(super) fn one_line_text(message: String) -> String {
+    escape_line_ends(message.as_bytes()).unwrap_or(message)
+}
+
 /// U+0085, U+2028 and U+2029 written as escapes; `None` where there are none.
 fn escape_line_ends(data: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(data).ok().filter(|text| text.contains(['\u{85}', '\u{2028}', '\u{2029}']))?;
@@ -244,6 +249,13 @@ fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Respons
     });
     let mut response = Response::new(Body::from_stream(stream.map(Ok::<_, Infallible>)));
     name_kind(response.headers_mut(), kind);
+    response
+}
+
+/// A response of events that no cache and no proxy holds back.
+pub(super) fn event_stream(events: Body) -> Response {
+    let mut response = Response::new(events);
+    name_kind(response.headers_mut(), EVENTS);
     response
 }
 

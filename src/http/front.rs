@@ -1,4 +1,4 @@
-//! `/mcp`: who calls, from where, with which HTTP method.
+//! The protocol's doors: who calls, from where, with which HTTP method.
 
 use std::sync::Arc;
 
@@ -37,19 +37,44 @@ pub(super) struct Visit {
     pub(super) parts: Parts,
 }
 
+/// The doors of the protocol.
+#[derive(Clone, Copy)]
+enum Door {
+    /// Streamable HTTP.
+    Mcp,
+    /// The stream of the transport before it.
+    Sse,
+    /// That transport's messages.
+    Messages,
+}
+
 /// Any request to `/mcp`.
 pub(super) async fn mcp(State(front): State<Arc<Front>>, request: Request) -> Response {
-    if gate::is_preflight(request.method(), request.headers()) {
-        return front.gate.preflight(request.headers());
-    }
-    let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = front.enter(request).await;
-    front.gate.open_to(origin.as_ref(), &mut response);
-    response
+    front.answer(Door::Mcp, request).await
+}
+
+/// Any request to `/sse`.
+pub(super) async fn sse(State(front): State<Arc<Front>>, request: Request) -> Response {
+    front.answer(Door::Sse, request).await
+}
+
+/// Any request to `/messages`.
+pub(super) async fn messages(State(front): State<Arc<Front>>, request: Request) -> Response {
+    front.answer(Door::Messages, request).await
 }
 
 impl Front {
-    async fn enter(&self, request: Request) -> Response {
+    async fn answer(&self, door: Door, request: Request) -> Response {
+        if gate::is_preflight(request.method(), request.headers()) {
+            return self.gate.preflight(request.headers());
+        }
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = self.enter(door, request).await;
+        self.gate.open_to(origin.as_ref(), &mut response);
+        response
+    }
+
+    async fn enter(&self, door: Door, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let authorization = parts.headers.get(AUTHORIZATION);
         let caller = match self.identify.identify(authorization).await {
@@ -61,11 +86,15 @@ impl Front {
             return refused;
         }
         let visit = Visit { caller, parts };
-        match visit.parts.method {
-            Method::POST => self.post(visit, body).await,
-            Method::GET => self.get(visit).await,
-            Method::DELETE => self.delete(visit).await,
-            _ => visit.not_allowed("POST, GET, DELETE"),
+        match (door, &visit.parts.method) {
+            (Door::Mcp, &Method::POST) => self.post(visit, body).await,
+            (Door::Mcp, &Method::GET) => self.get(visit).await,
+            (Door::Mcp, &Method::DELETE) => self.delete(visit).await,
+            (Door::Mcp, _) => visit.not_allowed("POST, GET, DELETE"),
+            (Door::Sse, &Method::GET) => self.sse(&visit),
+            (Door::Sse, _) => visit.not_allowed("GET"),
+            (Door::Messages, &Method::POST) => self.say(visit, body).await,
+            (Door::Messages, _) => visit.not_allowed("POST"),
         }
     }
 

@@ -13,6 +13,7 @@ mod post;
 mod problem;
 mod routes;
 mod serve;
+mod sse;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct HttpOptions {
     /// How long a call may be silent before its response is opened and says that it lives: less than what proxies allow,
     /// and so long that most calls answer before it, with the status and in the form that fit.
     pub silence: Duration,
+    /// How often an open stream says that it lives.
+    pub heartbeat: Duration,
     /// Whether the product is ready to serve; `/readyz` asks.
     pub ready: Option<Arc<dyn Ready>>,
 }
@@ -65,6 +68,7 @@ impl HttpOptions {
             body_limit: 16 << 20,
             body_patience: Duration::from_secs(30),
             silence: Duration::from_secs(15),
+            heartbeat: Duration::from_secs(15),
             ready: None,
         }
     }
@@ -78,7 +82,7 @@ impl HttpOptions {
     }
 }
 
-/// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
+/// The routes of this door: `/mcp`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
 ///
 /// When the lifecycle closes, streams that wait for news end and new calls are refused; when it has ended, every stream
 /// ends. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must have none.
@@ -92,10 +96,12 @@ pub fn router(
     lifecycle: &Lifecycle,
 ) -> Result<Router, GateError> {
     let gate = options.gate()?;
-    let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone());
+    let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone(), options.heartbeat);
     let front = Arc::new(front::Front { server, identify, gate, options, closing: lifecycle.closing.clone() });
     Ok(Router::new()
         .route("/mcp", any(front::mcp))
+        .route("/sse", any(front::sse))
+        .route("/messages", any(front::messages))
         .route("/healthz", get(routes::alive))
         .route("/readyz", get(routes::ready))
         .route("/.well-known/mcp.json", get(routes::discovery))

@@ -8,4 +8,5 @@ mod pipe;
 mod refusals;
 mod runs;
 mod sessions;
+mod sse;
 mod wire;

@@ -139,14 +139,20 @@ impl Events {
 
     /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
+        self.event().await.map(|(_, data)| serde_json::from_str(&data).unwrap())
+    }
+
+    /// The next event with data: its name and its data.
+    pub async fn event(&mut self) -> Option<(String, String)> {
         loop {
             while let Some(end) = self.buffer.find("\n\n") {
                 let event: String = self.buffer.drain(..end + 2).collect();
                 self.comments += event.lines().filter(|line| line.starts_with(':')).count();
+                let name = event.lines().find_map(|line| line.strip_prefix("event:")).unwrap_or("message");
                 let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
                 let data = data.join("\n");
                 if !data.trim().is_empty() {
-                    return Some(serde_json::from_str(&data).unwrap());
+                    return Some((name.trim().to_owned(), data.trim().to_owned()));
                 }
             }
             let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("the stream is silent");
