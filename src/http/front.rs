@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, ORIGIN};
@@ -61,6 +62,28 @@ pub(super) async fn sse(State(front): State<Arc<Front>>, request: Request) -> Re
 /// Any request to `/messages`.
 pub(super) async fn messages(State(front): State<Arc<Front>>, request: Request) -> Response {
     front.answer(Door::Messages, request).await
+}
+
+/// Middleware: at `/`, who speaks the protocol is served as at `/mcp`; everybody else is not our business.
+pub(super) async fn root(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
+    if request.uri().path() == "/" && speaks_protocol(request.method(), request.headers()) {
+        return front.answer(Door::Mcp, request).await;
+    }
+    next.run(request).await
+}
+
+/// Whether a request to `/` can only be one of the protocol. A GET that takes a page or plain JSON is not.
+fn speaks_protocol(method: &Method, headers: &HeaderMap) -> bool {
+    match *method {
+        Method::POST | Method::DELETE => true,
+        Method::OPTIONS => gate::is_preflight(method, headers),
+        Method::GET => {
+            let takes = |kind| accepts(headers, kind);
+            let only_streams = takes("text/event-stream") && !takes("application/json") && !takes("text/html");
+            headers.contains_key("mcp-session-id") || only_streams
+        }
+        _ => false,
+    }
 }
 
 impl Front {

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 
 use crate::lifecycle::Lifecycle;
@@ -82,10 +83,11 @@ impl HttpOptions {
     }
 }
 
-/// The routes of this door: `/mcp`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
+/// The routes of this door: `/mcp`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`; those of the `others`, and a JSON 404
+/// for everything else. `/` is the others' page for browsers and an alias of `/mcp` for programs.
 ///
 /// When the lifecycle closes, streams that wait for news end and new calls are refused; when it has ended, every stream
-/// ends. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must have none.
+/// ends. Must be called inside a tokio runtime. The others must have no fallback: the router has one.
 ///
 /// # Errors
 /// [`GateError`] when a setting makes no sense.
@@ -94,6 +96,7 @@ pub fn router(
     identify: Arc<dyn Identify>,
     options: HttpOptions,
     lifecycle: &Lifecycle,
+    others: Router,
 ) -> Result<Router, GateError> {
     let gate = options.gate()?;
     let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone(), options.heartbeat);
@@ -108,5 +111,7 @@ pub fn router(
         .route("/.well-known/{*rest}", any(routes::nothing_well_known))
         .method_not_allowed_fallback(routes::wrong_method)
         .fallback(routes::nothing_here)
-        .with_state(front))
+        .with_state(Arc::clone(&front))
+        .merge(others)
+        .layer(from_fn_with_state(front, front::root)))
 }

@@ -6,6 +6,7 @@ mod fixture;
 mod listing;
 mod pipe;
 mod refusals;
+mod root;
 mod runs;
 mod sessions;
 mod sse;

@@ -116,6 +116,7 @@ async fn discovery_names_the_endpoint_under_the_public_url() {
     let wire = Wire::with(false, |options| options.public_url = Some("https://x.example/forge/".to_owned())).await;
     let found: Value = get(&wire).await.unwrap().json().await.unwrap();
     assert_eq!(found["endpoints"][0]["url"], "https://x.example/forge/mcp");
+    assert_eq!(found["endpoints"][1], json!({"transport": "sse", "url": "https://x.example/forge/sse"}));
     assert_eq!(found["authentication"], json!({"type": "bearer"}));
     assert_eq!(found["protocolVersions"].as_array().unwrap().len(), 5);
 }

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use omniforge::http::{HttpOptions, router, serve};
+use axum::routing::get;
+use omniforge::http::{HttpOptions, Router, router, serve};
 use omniforge::lifecycle::Lifecycle;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -23,6 +24,11 @@ pub struct Wire {
     pub server: JoinHandle<()>,
 }
 
+/// Somebody else's page at `/`.
+fn page() -> Router {
+    Router::new().route("/", get(|| async { "a page" }))
+}
+
 impl Wire {
     pub async fn open() -> Self {
         Self::with(true, |_| {}).await
@@ -37,7 +43,7 @@ impl Wire {
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions::new(address);
         change(&mut options);
-        let router = router(fixture.clone(), Arc::new(Names { open }), options, &lifecycle).unwrap();
+        let router = router(fixture.clone(), Arc::new(Names { open }), options, &lifecycle, page()).unwrap();
         let life = lifecycle.clone();
         let server = tokio::spawn(async move { serve(listener, router, &life).await });
         let client = reqwest::Client::new();
