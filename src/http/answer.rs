@@ -202,13 +202,16 @@ async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Resp
 
 /// A stream of comments until there is a response, and then that response as events.
 fn opened(pending: Pending) -> Response {
-    kept_alive(pending, EVENTS, WORKING, |response| {
-        if is(&response, EVENTS) {
-            Box::pin(response.into_body().into_data_stream().filter_map(|data| async move { data.ok() }))
-        } else {
-            Box::pin(as_event(response.into_body()))
-        }
-    })
+    kept_alive(pending, EVENTS, WORKING, events)
+}
+
+/// The response's body as the pieces of an event stream.
+pub(super) fn events(response: Response) -> Pieces {
+    if is(&response, EVENTS) {
+        Box::pin(response.into_body().into_data_stream().filter_map(|data| async move { data.ok() }))
+    } else {
+        Box::pin(as_event(response.into_body()))
+    }
 }
 
 /// White space until there is a response, and then that response: still one JSON value.
@@ -224,7 +227,7 @@ fn padded(pending: Pending) -> Response {
     })
 }
 
-type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+pub(super) type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// A response that says that it lives until it can say what it has to.
 fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Response) -> Pieces) -> Response {
@@ -283,7 +286,7 @@ async fn speak_json(response: mcp::Response, id: &RawValue) -> Response {
     refusal(status, &Refusal::request(String::from_utf8_lossy(&text)).with_id(Some(id)))
 }
 
-fn is(response: &Response, kind: &str) -> bool {
+pub(super) fn is(response: &Response, kind: &str) -> bool {
     let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     named.is_some_and(|named| named.starts_with(kind))
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod access;
+mod batches;
 mod fixture;
 mod listing;
 mod pipe;

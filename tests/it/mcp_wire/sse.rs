@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use super::wire::{Events, SOON, Wire, call, initialize, rpc, text};
+use super::wire::{Events, SOON, Wire, call, initialize, late, rpc, text};
 
 /// A client of that transport.
 struct Client<'a> {
@@ -307,8 +307,11 @@ async fn shutdown_lets_a_call_end_takes_no_new_one_and_ends_the_stream() {
     let mut idle = Client::open(&wire, "2024-11-05").await;
     client.say(&call("wait")).await;
     wire.fixture.began.notified().await;
-    // A connection that is still open: the server takes no new ones any more.
-    wire.shutdown.cancel();
+    let refused = late(&wire, &client.endpoint, "", &with_id(call("number"), json!("late"))).await;
+    assert!(refused.starts_with("HTTP/1.1 202"), "{refused}");
+    let refused = client.next().await;
+    assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(-32603), &json!("late")));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("shutting down"));
     assert_eq!(idle.events.next().await, None, "a session without calls ends at once");
     wire.fixture.release.notify_one();
     assert_eq!(text(&client.next().await), "released");

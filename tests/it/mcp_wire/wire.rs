@@ -8,6 +8,7 @@ use omniforge::http::{HttpOptions, Router, router, serve};
 use omniforge::lifecycle::Lifecycle;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -203,4 +204,26 @@ pub async fn answer(response: Response) -> Value {
 /// The text of a result's first block.
 pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {answer}"))
+}
+
+/// Sends a request whose body comes after the server has begun to shut down; the whole response as it is on the wire.
+pub async fn late(wire: &Wire, path: &str, headers: &str, body: &Value) -> String {
+    let address = wire.base.strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nauthorization: Bearer anna\r\n\
+         {headers}content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 25];
+    // It is sent when the body is asked for.
+    tokio::time::timeout(SOON, socket.read_exact(&mut answer)).await.unwrap().unwrap();
+    assert_eq!(answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+    wire.shutdown.cancel();
+    socket.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(SOON, socket.read_to_string(&mut answer)).await.unwrap().unwrap();
+    answer
 }
