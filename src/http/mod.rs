@@ -14,6 +14,7 @@ mod problem;
 mod routes;
 mod serve;
 mod sse;
+mod unread;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
