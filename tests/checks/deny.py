@@ -2,16 +2,22 @@
 """Runs a program to which the kernel refuses system calls, as containers and security modules do.
 
     tests/checks/deny.py [CALL=ERROR …] -- PROGRAM [ARGUMENT …]
+    tests/checks/deny.py --profile FILE -- PROGRAM [ARGUMENT …]
 
-`namespaces=EPERM` refuses `clone` where it asks for a new namespace, and lets it make processes and threads. The filter
-stays with everything that the program starts.
+`namespaces=EPERM` refuses `clone` where it asks for a new namespace, and lets it make processes and threads. A profile is
+a container engine's JSON: an allow-list, whose numbers are asked of the C compiler's headers. The filter stays with
+everything that the program starts.
 """
 
 import ctypes
 import errno
+import json
 import os
+import pathlib
 import platform
+import re
 import struct
+import subprocess
 import sys
 
 # linux/audit.h and the tables of system calls.
@@ -46,9 +52,8 @@ def number(call: str, machine: str) -> int:
     return found
 
 
-def program(rules: list[tuple[str, int]]) -> bytes:
-    """The filter in the kernel's own instructions."""
-    machine = platform.machine()
+def refusing(rules: list[tuple[str, int]], machine: str) -> list[tuple[int, int, int, int]]:
+    """Instructions that refuse these calls and let all others pass."""
     code = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, ARCHITECTURES[machine][0]), (RETURN, 0, 0, ALLOW)]
     for call, error in rules:
         code.append((LOAD, 0, 0, NUMBER))
@@ -57,12 +62,34 @@ def program(rules: list[tuple[str, int]]) -> bytes:
         else:
             code.append((EQUAL, 0, 1, number(call, machine)))
         code.append((RETURN, 0, 0, REFUSE | error))
-    code.append((RETURN, 0, 0, ALLOW))
-    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+    return [*code, (RETURN, 0, 0, ALLOW)]
 
 
-def install(filter_: bytes) -> None:
+def following(profile: dict, machine: str) -> list[tuple[int, int, int, int]]:
+    """Instructions that let pass what the profile allows, and refuse all others as it says."""
+    headers = subprocess.run(
+        ["cc", "-dM", "-E", "-"], input="#include <sys/syscall.h>", capture_output=True, text=True, check=True
+    ).stdout
+    numbers = {name: int(value) for name, value in re.findall(r"^#define __NR_(\w+) (\d+)$", headers, re.M)}
+    refuse = (RETURN, 0, 0, REFUSE | profile["defaultErrnoRet"])
+    code = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, ARCHITECTURES[machine][0]), refuse]
+    for rule in profile["syscalls"]:
+        assert rule["action"] == "SCMP_ACT_ALLOW", rule
+        checks = []
+        for argument in rule.get("args", []):
+            assert argument["op"] == "SCMP_CMP_EQ", rule
+            # Every value in use fits the lower half.
+            checks.append((LOAD, 0, 0, FIRST_ARGUMENT + 8 * argument["index"]))
+            checks.append((EQUAL, 0, 2 * (len(rule["args"]) - len(checks) // 2 - 1) + 1, argument["value"]))
+        # Headers that are older than the profile lack some.
+        for call in filter(numbers.__contains__, rule["names"]):
+            code += [(LOAD, 0, 0, NUMBER), (EQUAL, 0, len(checks) + 1, numbers[call]), *checks, (RETURN, 0, 0, ALLOW)]
+    return [*code, refuse]
+
+
+def install(code: list[tuple[int, int, int, int]]) -> None:
     """Installs the filter in this process."""
+    filter_ = b"".join(struct.pack("HBBI", *instruction) for instruction in code)
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
@@ -82,9 +109,12 @@ def main() -> None:
     if "--" not in sys.argv:
         sys.exit(__doc__)
     at = sys.argv.index("--")
-    rules = [rule.split("=") for rule in sys.argv[1:at]]
-    command = sys.argv[at + 1 :]
-    install(program([(call, getattr(errno, error)) for call, error in rules]))
+    given, command = sys.argv[1:at], sys.argv[at + 1 :]
+    if given[:1] == ["--profile"]:
+        install(following(json.loads(pathlib.Path(given[1]).read_text()), platform.machine()))
+    else:
+        rules = [rule.split("=") for rule in given]
+        install(refusing([(call, getattr(errno, error)) for call, error in rules], platform.machine()))
     os.execvp(command[0], command)
 
 

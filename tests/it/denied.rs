@@ -149,3 +149,15 @@ fn serve_says_the_same_and_serves_nothing() {
         }
     }
 }
+
+#[test]
+fn the_container_profile_that_we_ship_allows_the_whole_sandbox_and_refuses_others() {
+    let data = tempfile::tempdir().unwrap();
+    let profile = ["--profile", concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/seccomp.json")];
+    let (status, found) = findings(&refusing(&profile, &omniforge(data.path(), "doctor", &["--json"])));
+    assert_eq!(status, Some(0), "{found:?}");
+    assert!(found.iter().all(|level| level["works"] == true), "{found:?}");
+    let strace = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(libc.ptrace(16, os.getppid(), 0, 0), ctypes.get_errno())";
+    let refused = refusing(&profile, &["python3", "-c", strace].map(str::to_owned));
+    assert_eq!(String::from_utf8_lossy(&refused.stdout), "-1 1\n");
+}
