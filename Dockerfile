@@ -24,7 +24,7 @@ RUN apt-get update && \
     install -d -o omniforge -g omniforge -m 700 /data
 COPY --from=build /out/omniforge /usr/local/bin/omniforge
 COPY --from=uv /out/bin/uv /usr/local/bin/uv
-COPY LICENSE NOTICE /usr/share/doc/omniforge/
+COPY LICENSE NOTICE THIRD_PARTY.md /usr/share/doc/omniforge/
 
 USER omniforge
 ENV OMNIFORGE_LISTEN=0.0.0.0:8787 \

@@ -68,8 +68,9 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         public_url: settings.public_url.clone(),
         sandbox: app.runner.sandbox(),
     };
-    let mcp = http::router(Arc::new(app.tools.clone()), identify, options, &app.lifecycle)?;
-    Ok(web::error_pages(pages.clone(), mcp.merge(web::router(pages))))
+    let tools = Arc::new(app.tools.clone());
+    let routes = http::router(tools, identify, options, &app.lifecycle, web::router(pages.clone()))?;
+    Ok(web::error_pages(pages, routes))
 }
 
 /// The first signal ends streams, refuses new calls and drains the running ones; a second one kills those at once, a

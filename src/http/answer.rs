@@ -161,6 +161,11 @@ fn one_line(response: Response) -> Response {
     })
 }
 
+/// The same for a message of our own making.
+pub(super) fn one_line_text(message: String) -> String {
+    escape_line_ends(message.as_bytes()).unwrap_or(message)
+}
+
 /// U+0085, U+2028 and U+2029 written as escapes; `None` where there are none.
 fn escape_line_ends(data: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(data).ok().filter(|text| text.contains(['\u{85}', '\u{2028}', '\u{2029}']))?;
@@ -197,13 +202,16 @@ async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Resp
 
 /// A stream of comments until there is a response, and then that response as events.
 fn opened(pending: Pending) -> Response {
-    kept_alive(pending, EVENTS, WORKING, |response| {
-        if is(&response, EVENTS) {
-            Box::pin(response.into_body().into_data_stream().filter_map(|data| async move { data.ok() }))
-        } else {
-            Box::pin(as_event(response.into_body()))
-        }
-    })
+    kept_alive(pending, EVENTS, WORKING, events)
+}
+
+/// The response's body as the pieces of an event stream.
+pub(super) fn events(response: Response) -> Pieces {
+    if is(&response, EVENTS) {
+        Box::pin(response.into_body().into_data_stream().filter_map(|data| async move { data.ok() }))
+    } else {
+        Box::pin(as_event(response.into_body()))
+    }
 }
 
 /// White space until there is a response, and then that response: still one JSON value.
@@ -219,7 +227,7 @@ fn padded(pending: Pending) -> Response {
     })
 }
 
-type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+pub(super) type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// A response that says that it lives until it can say what it has to.
 fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Response) -> Pieces) -> Response {
@@ -247,6 +255,13 @@ fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Respons
     response
 }
 
+/// A response of events that no cache and no proxy holds back.
+pub(super) fn event_stream(events: Body) -> Response {
+    let mut response = Response::new(events);
+    name_kind(response.headers_mut(), EVENTS);
+    response
+}
+
 /// A JSON body as one event. Our JSON is on one line, as an event's data must be.
 fn as_event(body: Body) -> impl Stream<Item = Bytes> + Send + use<> {
     futures::stream::once(async move { Bytes::from([b"data: ", &collected(body).await[..], b"\n\n"].concat()) })
@@ -271,7 +286,7 @@ async fn speak_json(response: mcp::Response, id: &RawValue) -> Response {
     refusal(status, &Refusal::request(String::from_utf8_lossy(&text)).with_id(Some(id)))
 }
 
-fn is(response: &Response, kind: &str) -> bool {
+pub(super) fn is(response: &Response, kind: &str) -> bool {
     let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     named.is_some_and(|named| named.starts_with(kind))
 }

@@ -1,27 +1,35 @@
 //! Batches: arrays of messages, which only 2025-03-26 knows.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::answer::{event_stream, events, is};
 use super::front::{Front, Visit, no_session};
 use super::post::{accepted, refuse};
-use super::problem::json;
+use super::problem::{json, refusal};
+use crate::mcp::inbox::{Ids, check_batch, no_batches};
 use crate::mcp::peek::{self, Message};
 use crate::mcp::{Era, Refusal};
 
-/// The most messages of a batch.
-const MESSAGES: usize = 100;
-/// How many of them are served at once.
+/// How many messages of a batch without a session are served at once.
 const AT_ONCE: usize = 8;
 
+/// A message and its bytes, or the refusal of what is none.
+type Item<'a> = Result<(Bytes, Message<'a>), Refusal>;
+
 impl Front {
-    /// Serves a batch: one array with the responses, in the order of the requests.
-    pub(super) async fn batch(&self, visit: &Visit, bytes: &Bytes, items: &[&RawValue]) -> Response {
+    /// Serves a batch: without a session, one array with the responses in the order of the requests; in a session, a
+    /// stream on which each response comes when it is there, after its request's logs and progress.
+    pub(super) async fn batch<'a>(&self, visit: &Visit, bytes: &Bytes, items: &[&'a RawValue]) -> Response {
         let session = match visit.session_id() {
             None => None,
             Some(id) => match self.server.session(id, &visit.caller.principal) {
@@ -31,45 +39,73 @@ impl Front {
         };
         let era = visit.version().map_or(session, Era::parse);
         if era != Some(Era::V2025_03_26) {
-            let text = "batches exist only in protocol version 2025-03-26; send one message per request";
-            return refuse(visit, &Refusal::request(text));
+            return refuse(visit, &no_batches());
         }
-        if items.is_empty() || items.len() > MESSAGES {
-            return refuse(
-                visit,
-                &Refusal::request(format!("a batch holds 1 to {MESSAGES} messages, not {}", items.len())),
-            );
+        if let Err(refused) = check_batch(items) {
+            return refuse(visit, &refused);
         }
-        let single = visit.alone_and_for_one_answer();
-        let mut work: Vec<BoxFuture<'_, Option<String>>> = Vec::with_capacity(items.len());
-        for item in items {
-            work.push(Box::pin(self.item(visit, &single, bytes, item)));
-        }
-        let served = futures::stream::iter(work).buffered(AT_ONCE);
-        let answers: Vec<String> = served.filter_map(std::future::ready).collect().await;
-        if answers.is_empty() {
-            accepted()
-        } else {
-            json(StatusCode::OK, "application/json", format!("[{}]", answers.join(",")))
-        }
+        let mut ids = Ids::default();
+        let read = |item: &&'a RawValue| -> Item<'a> {
+            let message = peek::message(item).and_then(|message| ids.check(message))?;
+            Ok((bytes.slice_ref(item.get().as_bytes()), message))
+        };
+        let items: Vec<Item<'_>> = items.iter().map(read).collect();
+        let silent = !items.iter().any(is_answered);
+        let response = match session {
+            Some(_) => self.batch_of_session(visit, items).await,
+            None => self.batch_alone(visit, items.into_iter().filter(is_answered).collect()).await,
+        };
+        if silent { accepted() } else { response }
     }
 
-    /// One message of a batch; its response, where it has one.
-    async fn item(&self, visit: &Visit, single: &Visit, bytes: &Bytes, item: &RawValue) -> Option<String> {
-        let bytes = bytes.slice_ref(item.get().as_bytes());
-        let response = match peek::message(item) {
-            Err(refused) => return Some(refused.to_json()),
-            Ok(Message::Request(request)) if request.method == "initialize" => {
-                let refused = Refusal::request("`initialize` must not be part of a batch").with_id(Some(request.id));
-                return Some(refused.to_json());
+    async fn batch_of_session(&self, visit: &Visit, items: Vec<Item<'_>>) -> Response {
+        let mut responses = Vec::with_capacity(items.len());
+        for item in items {
+            let answered = is_answered(&item);
+            let response = self.item(visit, item).await;
+            if answered {
+                responses.push(events(response));
             }
-            Ok(message @ Message::Request(_)) => Box::pin(self.message(single, &bytes, message)).await,
-            Ok(message) => {
-                Box::pin(self.message(visit, &bytes, message)).await;
-                return None;
-            }
-        };
-        let body = response.into_body().collect().await.ok()?.to_bytes();
-        String::from_utf8(body.to_vec()).ok()
+        }
+        let all = futures::stream::iter(responses).flatten_unordered(None);
+        event_stream(Body::from_stream(all.map(Ok::<_, Infallible>)))
     }
+
+    async fn batch_alone(&self, visit: &Visit, items: Vec<Item<'_>>) -> Response {
+        let single = visit.alone_and_for_one_answer();
+        let mut work: Vec<BoxFuture<'_, String>> = Vec::with_capacity(items.len());
+        for item in items {
+            work.push(Box::pin(async {
+                let body = self.item(&single, item).await.into_body();
+                let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+                String::from_utf8_lossy(&body).into_owned()
+            }));
+        }
+        let answers: Vec<String> = futures::stream::iter(work).buffered(AT_ONCE).collect().await;
+        json(StatusCode::OK, "application/json", format!("[{}]", answers.join(",")))
+    }
+
+    /// What comes of one message; for a request, JSON-RPC.
+    async fn item(&self, visit: &Visit, item: Item<'_>) -> Response {
+        let (bytes, message) = match item {
+            Ok(read) => read,
+            Err(refused) => return refusal(StatusCode::OK, &refused),
+        };
+        let id = if let Message::Request(request) = &message { Some(request.id) } else { None };
+        let response = Box::pin(self.message(visit, &bytes, message)).await;
+        if is(&response, "application/json") || is(&response, "text/event-stream") {
+            return response;
+        }
+        // HTTP's own refusals are about the whole request; here they are about one message of it.
+        let document =
+            response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let document: Value = serde_json::from_slice(&document).unwrap_or_default();
+        let detail = document["detail"].as_str().unwrap_or("the request could not be served");
+        refusal(StatusCode::OK, &Refusal::new(-32603, detail).with_id(id))
+    }
+}
+
+/// Whether a response is due.
+fn is_answered(item: &Item<'_>) -> bool {
+    !matches!(item, Ok((_, Message::Notification { .. } | Message::Reply)))
 }

@@ -1,9 +1,10 @@
-//! `/mcp`: who calls, from where, with which HTTP method.
+//! The protocol's doors: who calls, from where, with which HTTP method.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, ORIGIN};
@@ -37,19 +38,66 @@ pub(super) struct Visit {
     pub(super) parts: Parts,
 }
 
+/// The doors of the protocol.
+#[derive(Clone, Copy)]
+enum Door {
+    /// Streamable HTTP.
+    Mcp,
+    /// The stream of the transport before it.
+    Sse,
+    /// That transport's messages.
+    Messages,
+}
+
 /// Any request to `/mcp`.
 pub(super) async fn mcp(State(front): State<Arc<Front>>, request: Request) -> Response {
-    if gate::is_preflight(request.method(), request.headers()) {
-        return front.gate.preflight(request.headers());
+    front.answer(Door::Mcp, request).await
+}
+
+/// Any request to `/sse`.
+pub(super) async fn sse(State(front): State<Arc<Front>>, request: Request) -> Response {
+    front.answer(Door::Sse, request).await
+}
+
+/// Any request to `/messages`.
+pub(super) async fn messages(State(front): State<Arc<Front>>, request: Request) -> Response {
+    front.answer(Door::Messages, request).await
+}
+
+/// Middleware: at `/`, who speaks the protocol is served as at `/mcp`; everybody else is not our business.
+pub(super) async fn root(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
+    if request.uri().path() == "/" && speaks_protocol(request.method(), request.headers()) {
+        return front.answer(Door::Mcp, request).await;
     }
-    let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = front.enter(request).await;
-    front.gate.open_to(origin.as_ref(), &mut response);
-    response
+    next.run(request).await
+}
+
+/// Whether a request to `/` can only be one of the protocol. A GET that takes a page or plain JSON is not.
+fn speaks_protocol(method: &Method, headers: &HeaderMap) -> bool {
+    match *method {
+        Method::POST | Method::DELETE => true,
+        Method::OPTIONS => gate::is_preflight(method, headers),
+        Method::GET => {
+            let takes = |kind| accepts(headers, kind);
+            let only_streams = takes("text/event-stream") && !takes("application/json") && !takes("text/html");
+            headers.contains_key("mcp-session-id") || only_streams
+        }
+        _ => false,
+    }
 }
 
 impl Front {
-    async fn enter(&self, request: Request) -> Response {
+    async fn answer(&self, door: Door, request: Request) -> Response {
+        if gate::is_preflight(request.method(), request.headers()) {
+            return self.gate.preflight(request.headers());
+        }
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = self.enter(door, request).await;
+        self.gate.open_to(origin.as_ref(), &mut response);
+        response
+    }
+
+    async fn enter(&self, door: Door, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let authorization = parts.headers.get(AUTHORIZATION);
         let caller = match self.identify.identify(authorization).await {
@@ -61,11 +109,15 @@ impl Front {
             return refused;
         }
         let visit = Visit { caller, parts };
-        match visit.parts.method {
-            Method::POST => self.post(visit, body).await,
-            Method::GET => self.get(visit).await,
-            Method::DELETE => self.delete(visit).await,
-            _ => visit.not_allowed("POST, GET, DELETE"),
+        match (door, &visit.parts.method) {
+            (Door::Mcp, &Method::POST) => self.post(visit, body).await,
+            (Door::Mcp, &Method::GET) => self.get(visit).await,
+            (Door::Mcp, &Method::DELETE) => self.delete(visit).await,
+            (Door::Mcp, _) => visit.not_allowed("POST, GET, DELETE"),
+            (Door::Sse, &Method::GET) => self.sse(&visit),
+            (Door::Sse, _) => visit.not_allowed("GET"),
+            (Door::Messages, &Method::POST) => self.say(visit, body).await,
+            (Door::Messages, _) => visit.not_allowed("POST"),
         }
     }
 

@@ -13,11 +13,14 @@ mod post;
 mod problem;
 mod routes;
 mod serve;
+mod sse;
+mod unread;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 
 use crate::lifecycle::Lifecycle;
@@ -50,6 +53,8 @@ pub struct HttpOptions {
     /// How long a call may be silent before its response is opened and says that it lives: less than what proxies allow,
     /// and so long that most calls answer before it, with the status and in the form that fit.
     pub silence: Duration,
+    /// How often an open stream says that it lives.
+    pub heartbeat: Duration,
     /// Whether the product is ready to serve; `/readyz` asks.
     pub ready: Option<Arc<dyn Ready>>,
 }
@@ -65,6 +70,7 @@ impl HttpOptions {
             body_limit: 16 << 20,
             body_patience: Duration::from_secs(30),
             silence: Duration::from_secs(15),
+            heartbeat: Duration::from_secs(15),
             ready: None,
         }
     }
@@ -78,10 +84,11 @@ impl HttpOptions {
     }
 }
 
-/// The routes of this door: `/mcp`, `/.well-known/…`, `/healthz`, `/readyz`, and a JSON 404 for everything else.
+/// The routes of this door: `/mcp`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`; those of the `others`, and a JSON 404
+/// for everything else. `/` is the others' page for browsers and an alias of `/mcp` for programs.
 ///
 /// When the lifecycle closes, streams that wait for news end and new calls are refused; when it has ended, every stream
-/// ends. Must be called inside a tokio runtime. The router has a fallback, so that one merged with it must have none.
+/// ends. Must be called inside a tokio runtime. The others must have no fallback: the router has one.
 ///
 /// # Errors
 /// [`GateError`] when a setting makes no sense.
@@ -90,17 +97,22 @@ pub fn router(
     identify: Arc<dyn Identify>,
     options: HttpOptions,
     lifecycle: &Lifecycle,
+    others: Router,
 ) -> Result<Router, GateError> {
     let gate = options.gate()?;
-    let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone());
+    let server = Server::new(domain, lifecycle.closing.clone(), lifecycle.ended.clone(), options.heartbeat);
     let front = Arc::new(front::Front { server, identify, gate, options, closing: lifecycle.closing.clone() });
     Ok(Router::new()
         .route("/mcp", any(front::mcp))
+        .route("/sse", any(front::sse))
+        .route("/messages", any(front::messages))
         .route("/healthz", get(routes::alive))
         .route("/readyz", get(routes::ready))
         .route("/.well-known/mcp.json", get(routes::discovery))
         .route("/.well-known/{*rest}", any(routes::nothing_well_known))
         .method_not_allowed_fallback(routes::wrong_method)
         .fallback(routes::nothing_here)
-        .with_state(front))
+        .with_state(Arc::clone(&front))
+        .merge(others)
+        .layer(from_fn_with_state(front, front::root)))
 }

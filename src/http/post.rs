@@ -234,7 +234,7 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-fn wrong_content_type(visit: &Visit) -> Option<Response> {
+pub(super) fn wrong_content_type(visit: &Visit) -> Option<Response> {
     let named = visit.parts.headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
     let essence = named.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {

@@ -54,7 +54,10 @@ pub(super) async fn discovery(State(front): State<Arc<Front>>, uri: Uri, headers
         "name": SERVER_NAME,
         "title": "OmniForge",
         "version": env!("CARGO_PKG_VERSION"),
-        "endpoints": [{"transport": "streamable-http", "url": format!("{base}/mcp")}],
+        "endpoints": [
+            {"transport": "streamable-http", "url": format!("{base}/mcp")},
+            {"transport": "sse", "url": format!("{base}/sse")},
+        ],
         "protocolVersions": Era::ALL.map(Era::as_str),
         "authentication": {"type": if front.identify.wants_credential() { "bearer" } else { "none" }},
     });

@@ -10,6 +10,7 @@ use rmcp::model::{
     ProtocolVersion, ServerCapabilities, SubscriptionFilter, Tool, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use tokio_util::sync::CancellationToken;
 
 use super::call::{self, Route};
 use super::changes::Changes;
@@ -44,6 +45,8 @@ pub(super) enum Link {
     Session,
     /// A pipe, with one caller for its whole life.
     Pipe(Arc<Caller>),
+    /// A stream of the first HTTP transport, with the end of its session; who calls is in each request's extensions.
+    Stream(CancellationToken),
 }
 
 /// One connection's (session's, request's) server.
@@ -80,7 +83,7 @@ impl Handler {
         }
         match self.link {
             Link::Request => None,
-            Link::Session | Link::Pipe(_) => Some(level_of(self.level.load(Ordering::Relaxed))),
+            Link::Session | Link::Pipe(_) | Link::Stream(_) => Some(level_of(self.level.load(Ordering::Relaxed))),
         }
     }
 }
@@ -221,12 +224,14 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        // HTTP sessions hear of changes on their GET stream, which follows them itself.
-        if !matches!(self.link, Link::Pipe(_)) {
-            return;
-        }
+        let ended = match &self.link {
+            Link::Pipe(_) => CancellationToken::new(),
+            Link::Stream(ended) => ended.clone(),
+            // HTTP sessions hear of changes on their GET stream, which follows them itself.
+            Link::Request | Link::Session => return,
+        };
         let mut changes = self.shared.changes.listener(Arc::clone(&self.told));
-        while changes.next().await {
+        while ended.run_until_cancelled(changes.next()).await == Some(true) {
             if context.peer.notify_tool_list_changed().await.is_err() {
                 return;
             }

@@ -10,6 +10,7 @@ mod changes;
 mod era;
 mod error;
 mod handler;
+pub mod inbox;
 mod listing;
 mod outlet;
 pub mod peek;
@@ -17,6 +18,7 @@ mod pipe;
 mod refusal;
 mod server;
 mod sessions;
+mod streams;
 mod tasks;
 
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub use era::Era;
 pub use pipe::{PipeError, serve_pipe};
 pub use refusal::Refusal;
 pub use server::{Called, Response, Server, SessionRefused};
+pub use streams::{Inlet, Outlet, Said};
 
 /// The name that the server goes by.
 pub const SERVER_NAME: &str = "omniforge-mcp";

@@ -20,13 +20,12 @@ use super::handler::{CALLED_TOOL, Handler, Link, Shared};
 use super::listing::Pages;
 pub use super::sessions::SessionRefused;
 use super::sessions::{IDLE, Sessions};
+use super::streams::{Inlet, Outlet, Streams};
 use crate::model::{Caller, PrincipalId};
 use crate::tools::{CallError, Domain};
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
-/// How often an open stream says that it lives.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The most that rmcp may read; the edge's own limit comes first.
 const BODY: usize = 64 << 20;
 
@@ -41,19 +40,28 @@ pub struct Called(Tool);
 pub struct Server {
     shared: Arc<Shared>,
     sessions: Arc<Sessions>,
+    streams: Arc<Streams>,
+    closing: CancellationToken,
+    stop: CancellationToken,
     stateless: StreamableHttpService<Handler, NeverSessionManager>,
     stateful: StreamableHttpService<Handler, Sessions>,
 }
 
 impl Server {
-    /// Builds the server. `closing` ends the streams that wait for news; `stop` ends everything.
-    pub fn new(domain: Arc<dyn Domain>, closing: CancellationToken, stop: CancellationToken) -> Self {
-        let changes = Changes::follow(&domain, closing);
+    /// Builds the server. `closing` ends the streams that wait for news; `stop` ends everything. Open streams say that
+    /// they live every `heartbeat`.
+    pub fn new(
+        domain: Arc<dyn Domain>,
+        closing: CancellationToken,
+        stop: CancellationToken,
+        heartbeat: Duration,
+    ) -> Self {
+        let changes = Changes::follow(&domain, closing.clone());
         let shared = Arc::new(Shared { domain, changes: changes.clone(), pages: Pages::default() });
         let sessions = Arc::new(Sessions::new(changes));
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
-            .with_sse_keep_alive(Some(HEARTBEAT))
+            .with_sse_keep_alive(Some(heartbeat))
             .with_sse_retry(None)
             .with_max_request_body_bytes(BODY)
             .with_cancellation_token(stop.clone());
@@ -67,8 +75,8 @@ impl Server {
             config.clone().with_legacy_session_mode(false).with_json_response(true),
         );
         let stateful = StreamableHttpService::new(handler(Link::Session), Arc::clone(&sessions), config);
-        tokio::spawn(sweep(Arc::clone(&sessions), stop));
-        Self { shared, sessions, stateless, stateful }
+        tokio::spawn(sweep(Arc::clone(&sessions), stop.clone()));
+        Self { shared, sessions, streams: Arc::default(), closing, stop, stateless, stateful }
     }
 
     /// Serves a request that stands alone.
@@ -109,6 +117,20 @@ impl Server {
         if let Err(error) = self.sessions.close_session(&id.into()).await {
             tracing::debug!("the session had ended already: {error}");
         }
+    }
+
+    /// Opens a session of the first HTTP transport, which lives as long as what is returned.
+    ///
+    /// # Errors
+    /// [`SessionRefused`] when there are too many.
+    pub fn open_stream(&self, principal: &PrincipalId) -> Result<Outlet, SessionRefused> {
+        let ends = (self.closing.clone(), &self.stop);
+        self.streams.open(Arc::clone(&self.shared), &self.sessions, principal, ends)
+    }
+
+    /// Where the messages of such a session go in; `None` when there is none of that id for this principal.
+    pub fn inlet(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Inlet>> {
+        self.streams.inlet(id, principal)
     }
 
     /// The first page of `tools/list` for this caller: the bytes of the `result` member.

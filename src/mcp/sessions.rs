@@ -91,7 +91,7 @@ impl Sessions {
         let id: SessionId = format!("opening/{}", uuid::Uuid::now_v7()).into();
         table.insert(Arc::clone(&id), entry);
         drop(table);
-        Ok(Place { sessions: Arc::clone(self), id })
+        Ok(Place { sessions: Arc::clone(self), id, _open: None })
     }
 
     /// Marks the session as used; its era, when it exists and belongs to this principal.
@@ -149,9 +149,16 @@ impl Sessions {
 pub(super) struct Place {
     sessions: Arc<Sessions>,
     id: SessionId,
+    _open: Option<Arc<()>>,
 }
 
 impl Place {
+    /// The place of a session that lives as long as the place: it is never idle.
+    pub(super) fn kept(mut self) -> Self {
+        self._open = self.sessions.streams(&self.id).map(|(open, ..)| open);
+        self
+    }
+
     /// The session was opened: it has an id.
     pub(super) fn bind(self, id: &str) {
         let mut table = self.sessions.table();

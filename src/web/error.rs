@@ -108,7 +108,7 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
 
 /// The doors that always answer in their own words, whoever asks.
 fn is_for_programs(path: &str) -> bool {
-    ["/mcp", "/.well-known"]
+    ["/mcp", "/sse", "/messages", "/.well-known"]
         .iter()
         .any(|door| path.strip_prefix(door).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }

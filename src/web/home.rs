@@ -57,13 +57,19 @@ fn information(mcp_url: &str) -> Value {
         "status": "running",
         "mcp": mcp_url,
         "authentication": "Authorization: Bearer ofk_…",
-        "endpoints": {"mcp": mcp_url, "discovery": format!("{base}/.well-known/mcp.json")},
+        "endpoints": {
+            "mcp": mcp_url,
+            "sse": format!("{base}/sse"),
+            "discovery": format!("{base}/.well-known/mcp.json"),
+        },
         "routes": [
             route("POST, GET, DELETE", "/mcp", "Model Context Protocol, Streamable HTTP; needs a bearer token"),
+            route("POST, GET, DELETE", "/", "the same, for programs; a GET that takes no event stream gets this document"),
+            route("GET", "/sse", "the HTTP+SSE transport of 2024-11-05; its first event names where to post"),
+            route("POST", "/messages", "the messages of that transport"),
             route("GET", "/.well-known/mcp.json", "where the endpoint is and which protocol versions it speaks"),
             route("GET", "/healthz", "whether the process answers"),
             route("GET", "/readyz", "whether tools can be called"),
-            route("GET", "/", "this document; the web UI for a browser"),
         ],
     })
 }

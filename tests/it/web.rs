@@ -317,6 +317,7 @@ async fn programs_get_server_information() {
         assert_eq!(information["name"], "omniforge-mcp");
         assert_eq!(information["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(information["mcp"], format!("{}/mcp", site.url("")));
+        assert_eq!(information["endpoints"]["sse"], format!("{}/sse", site.url("")));
         assert!(!information.to_string().contains("add_vat"), "{information}");
     }
     let page = site.get("/").send().await.unwrap();
@@ -366,7 +367,7 @@ async fn errors_are_pages_for_browsers_and_documents_for_programs() {
     assert_eq!(page.status(), StatusCode::NOT_FOUND);
     assert!(header(&page, CONTENT_TYPE).starts_with("text/html"));
     assert!(page.text().await.unwrap().contains("There is nothing here."));
-    for path in ["/.well-known/nothing", "/mcp"] {
+    for path in ["/.well-known/nothing", "/mcp", "/sse", "/messages"] {
         let answer = site.get(path).send().await.unwrap();
         assert_eq!(header(&answer, CONTENT_TYPE), "application/problem+json", "{path}");
     }

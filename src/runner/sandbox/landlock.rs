@@ -59,6 +59,10 @@ fn restrict(level: CompatLevel, rules: &[Rule<'_>]) -> Result<(), Failure> {
             step: "restrict file access with Landlock, which this kernel has switched off".to_owned(),
             errno: 0,
         }),
+        Err(RulesetError::HandleAccesses(_) | RulesetError::Scope(_)) => Err(Failure {
+            step: "restrict file access with Landlock, which is missing or older than version 6 here".to_owned(),
+            errno: 0,
+        }),
         Err(error) => Err(Failure { step: format!("restrict file access with Landlock ({error})"), errno: 0 }),
     }
 }

@@ -116,6 +116,39 @@ async fn discovery_names_the_endpoint_under_the_public_url() {
     let wire = Wire::with(false, |options| options.public_url = Some("https://x.example/forge/".to_owned())).await;
     let found: Value = get(&wire).await.unwrap().json().await.unwrap();
     assert_eq!(found["endpoints"][0]["url"], "https://x.example/forge/mcp");
+    assert_eq!(found["endpoints"][1], json!({"transport": "sse", "url": "https://x.example/forge/sse"}));
     assert_eq!(found["authentication"], json!({"type": "bearer"}));
     assert_eq!(found["protocolVersions"].as_array().unwrap().len(), 5);
+}
+
+/// What the server says to a request whose body is (partly) not there yet, and then to the next on the same connection.
+async fn twice(wire: &Wire, headers: &str, first: &str) -> String {
+    let address = wire.base.strip_prefix("http://").unwrap();
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let post = format!("POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n{headers}\r\n");
+    socket.write_all(post.as_bytes()).await.unwrap();
+    socket.write_all(first.as_bytes()).await.unwrap();
+    let next = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    // Where the connection ended already, nobody takes it.
+    let _ = socket.write_all(next.as_bytes()).await;
+    let mut answers = Vec::new();
+    let _ = tokio::time::timeout(SOON, socket.read_to_end(&mut answers)).await.unwrap();
+    String::from_utf8(answers).unwrap().to_lowercase()
+}
+
+#[tokio::test]
+async fn a_refused_body_does_not_spoil_its_connection() {
+    let wire = Wire::with(false, |_| {}).await;
+    let small = twice(&wire, "content-length: 5\r\n", "12345").await;
+    assert_eq!(small.matches("http/1.1 401").count(), 1, "{small}");
+    assert_eq!(small.matches("http/1.1 200").count(), 1, "{small}");
+    for (headers, first) in [
+        ("content-length: 99999999\r\n", String::new()),
+        ("content-length: 5\r\nexpect: 100-continue\r\n", String::new()),
+        ("transfer-encoding: chunked\r\n", format!("{:x}\r\n{}\r\n", 300 << 10, " ".repeat(300 << 10))),
+    ] {
+        let said = twice(&wire, headers, &first).await;
+        assert!(said.starts_with("http/1.1 401") && said.contains("connection: close\r\n"), "{headers}: {said}");
+        assert_eq!(said.matches("http/1.1").count(), 1, "{headers}: {said}");
+    }
 }

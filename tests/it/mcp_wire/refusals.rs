@@ -206,23 +206,3 @@ async fn any_accept_header_is_served() {
         }
     }
 }
-
-#[tokio::test]
-async fn batches_are_served_in_2025_03_26_alone() {
-    let wire = Wire::open().await;
-    let note = json!({"jsonrpc": "2.0", "method": "notifications/x"});
-    let batch = json!([rpc("ping", json!({})), call("number"), note, 5, initialize("2025-03-26")]);
-    let session = wire.session("2025-03-26").await;
-    for post in [wire.post(&batch).header("mcp-protocol-version", "2025-03-26"), session.post(&batch)] {
-        let answers: Vec<Value> = post.send().await.unwrap().json().await.unwrap();
-        assert_eq!(answers.len(), 4);
-        assert_eq!(answers[0]["result"], json!({}));
-        assert_eq!(super::wire::text(&answers[1]), "7");
-        assert_eq!(answers[2]["error"]["code"], -32600);
-        assert_eq!(answers[3]["error"]["code"], -32600);
-    }
-    let notes = wire.post(&json!([note])).header("mcp-protocol-version", "2025-03-26").send().await.unwrap();
-    assert_eq!(notes.status(), 202);
-    let newer = wire.session("2025-06-18").await;
-    assert_eq!(answer(newer.post(&batch).send().await.unwrap()).await["error"]["code"], -32600);
-}

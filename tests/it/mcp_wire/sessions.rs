@@ -1,9 +1,11 @@
 //! Legacy sessions: whose they are, how they end, how many there may be.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::json;
 
-use super::wire::{Wire, answer, initialize, rpc};
+use super::wire::{Events, Wire, answer, call, initialize, rpc, text};
 
 #[tokio::test]
 async fn every_legacy_version_is_agreed_on_and_no_other_is_echoed() {
@@ -79,5 +81,36 @@ async fn ids_come_back_as_they_were_sent() {
         for post in [session.post(&ping), wire.post(&ping), wire.post(&list)] {
             assert_eq!(answer(post.send().await.unwrap()).await["id"], id);
         }
+    }
+}
+
+#[tokio::test]
+async fn streams_open_before_there_is_anything_to_say_and_stay_open_with_signs_of_life() {
+    let wire = Wire::with(true, |options| {
+        options.heartbeat = Duration::from_millis(20);
+        options.silence = Duration::from_millis(20);
+    })
+    .await;
+    let session = wire.session("2025-11-25").await;
+    let listen = json!({"notifications": {"toolsListChanged": true}});
+    let mut listener = Events::of(wire.modern("subscriptions/listen", listen, json!({})).send().await.unwrap());
+    assert_eq!(listener.next().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+    let mut news = session.listen().await;
+    let mut call_alone = Events::of(wire.post(&call("wait")).send().await.unwrap());
+    wire.fixture.began.notified().await;
+    let mut call = Events::of(session.post(&call("wait")).send().await.unwrap());
+    wire.fixture.began.notified().await;
+    for stream in [&mut listener, &mut news, &mut call] {
+        while stream.comments < 3 {
+            assert_eq!(stream.within(Duration::from_millis(50)).await, None);
+        }
+    }
+    wire.fixture.change();
+    for stream in [&mut listener, &mut news] {
+        assert_eq!(stream.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    }
+    wire.fixture.release.notify_waiters();
+    for stream in [&mut call, &mut call_alone] {
+        assert_eq!(text(&stream.next().await.unwrap()), "released");
     }
 }

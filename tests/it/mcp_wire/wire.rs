@@ -3,10 +3,12 @@
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use omniforge::http::{HttpOptions, router, serve};
+use axum::routing::get;
+use omniforge::http::{HttpOptions, Router, router, serve};
 use omniforge::lifecycle::Lifecycle;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -23,6 +25,11 @@ pub struct Wire {
     pub server: JoinHandle<()>,
 }
 
+/// Somebody else's page at `/`.
+fn page() -> Router {
+    Router::new().route("/", get(|| async { "a page" }))
+}
+
 impl Wire {
     pub async fn open() -> Self {
         Self::with(true, |_| {}).await
@@ -37,7 +44,7 @@ impl Wire {
         let address = listener.local_addr().unwrap();
         let mut options = HttpOptions::new(address);
         change(&mut options);
-        let router = router(fixture.clone(), Arc::new(Names { open }), options, &lifecycle).unwrap();
+        let router = router(fixture.clone(), Arc::new(Names { open }), options, &lifecycle, page()).unwrap();
         let life = lifecycle.clone();
         let server = tokio::spawn(async move { serve(listener, router, &life).await });
         let client = reqwest::Client::new();
@@ -139,14 +146,20 @@ impl Events {
 
     /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
+        self.event().await.map(|(_, data)| serde_json::from_str(&data).unwrap())
+    }
+
+    /// The next event with data: its name and its data.
+    pub async fn event(&mut self) -> Option<(String, String)> {
         loop {
             while let Some(end) = self.buffer.find("\n\n") {
                 let event: String = self.buffer.drain(..end + 2).collect();
                 self.comments += event.lines().filter(|line| line.starts_with(':')).count();
+                let name = event.lines().find_map(|line| line.strip_prefix("event:")).unwrap_or("message");
                 let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
                 let data = data.join("\n");
                 if !data.trim().is_empty() {
-                    return Some(serde_json::from_str(&data).unwrap());
+                    return Some((name.trim().to_owned(), data.trim().to_owned()));
                 }
             }
             let chunk = tokio::time::timeout(SOON, self.response.chunk()).await.expect("the stream is silent");
@@ -191,4 +204,26 @@ pub async fn answer(response: Response) -> Value {
 /// The text of a result's first block.
 pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {answer}"))
+}
+
+/// Sends a request whose body comes after the server has begun to shut down; the whole response as it is on the wire.
+pub async fn late(wire: &Wire, path: &str, headers: &str, body: &Value) -> String {
+    let address = wire.base.strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nauthorization: Bearer anna\r\n\
+         {headers}content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 25];
+    // It is sent when the body is asked for.
+    tokio::time::timeout(SOON, socket.read_exact(&mut answer)).await.unwrap().unwrap();
+    assert_eq!(answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+    wire.shutdown.cancel();
+    socket.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(SOON, socket.read_to_string(&mut answer)).await.unwrap().unwrap();
+    answer
 }
