@@ -22,6 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(600);
 pub struct LiveRuns<End> {
     runs: Arc<Mutex<HashMap<RunId, Arc<LiveRun<End>>>>>,
     parked: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// One of them.
@@ -39,6 +40,7 @@ pub struct LiveRun<End> {
     /// Counts changes of the state.
     changed: watch::Sender<u64>,
     parked: Arc<Semaphore>,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -97,13 +99,13 @@ pub struct LiveEntry<End> {
 
 impl<End> Clone for LiveRuns<End> {
     fn clone(&self) -> Self {
-        Self { runs: Arc::clone(&self.runs), parked: Arc::clone(&self.parked) }
+        Self { runs: Arc::clone(&self.runs), parked: Arc::clone(&self.parked), patience: self.patience }
     }
 }
 
 impl<End> Default for LiveRuns<End> {
     fn default() -> Self {
-        Self { runs: Arc::default(), parked: Arc::new(Semaphore::new(PARKED)) }
+        Self { runs: Arc::default(), parked: Arc::new(Semaphore::new(PARKED)), patience: PATIENCE }
     }
 }
 
@@ -126,9 +128,9 @@ impl<End: Clone> LiveRuns<End> {
             detached: false,
             end: None,
         };
-        let parked = Arc::clone(&self.parked);
-        let run =
-            LiveRun { id, begun, principal, cancel, state: Mutex::new(state), changed: watch::Sender::new(0), parked };
+        let (parked, patience) = (Arc::clone(&self.parked), self.patience);
+        let changed = watch::Sender::new(0);
+        let run = LiveRun { id, begun, principal, cancel, state: Mutex::new(state), changed, parked, patience };
         let run = Arc::new(run);
         lock(&self.runs).insert(id, Arc::clone(&run));
         (run, LiveEntry { runs: self.clone(), id })
@@ -193,7 +195,7 @@ impl<End: Clone> LiveRun<End> {
             self.change();
             let all =
                 futures::future::join_all(asked.into_iter().map(|asked| async { (asked.given, asked.answer.await) }));
-            let all = tokio::time::timeout(PATIENCE, all).await.map_err(|_| NoAnswer::TooLate)?;
+            let all = tokio::time::timeout(self.patience, all).await.map_err(|_| NoAnswer::TooLate)?;
             drop(withdraw);
             for (given, answer) in all {
                 let answer = answer.map_err(|_| NoAnswer::TooLate)?;
@@ -416,9 +418,11 @@ mod tests {
         assert_eq!(third, Ok(map(json!({"a": 3}))));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn patience_ends_and_the_question_is_withdrawn() {
-        let (run, _entry) = run(json!({}));
+        let runs = LiveRuns::<()> { patience: Duration::from_millis(1), ..LiveRuns::default() };
+        let id = (RunId(uuid::Uuid::now_v7()), Timestamp(0));
+        let (run, _entry) = runs.enter(id, PrincipalId("anna".into()), CancellationToken::new(), Map::new());
         assert_eq!(run.ask(map(json!({"a": {}})), |_, _| true).await, Err(NoAnswer::TooLate));
         assert!(run.questions().is_empty());
     }
