@@ -193,7 +193,7 @@ async fn a_call_in_a_batch_outlives_its_connection() {
 
 #[tokio::test]
 async fn what_http_refuses_is_refused_in_json_rpc() {
-    let wire = Wire::with(true, |options| options.drain = SOON).await;
+    let wire = Wire::draining(true, SOON, |_| {}).await;
     let batch = json!([with_id(call("number"), json!("late")), with_id(rpc("ping", json!({})), json!(2))]);
     let answer = late(&wire, "/mcp", "mcp-protocol-version: 2025-03-26\r\n", &batch).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -302,7 +302,7 @@ async fn a_silent_stream_says_that_it_lives() {
 
 #[tokio::test]
 async fn shutdown_lets_a_call_end_takes_no_new_one_and_ends_the_stream() {
-    let wire = Wire::with(false, |options| options.drain = SOON).await;
+    let wire = Wire::draining(false, SOON, |_| {}).await;
     let mut client = Client::open(&wire, "2024-11-05").await;
     let mut idle = Client::open(&wire, "2024-11-05").await;
     client.say(&call("wait")).await;

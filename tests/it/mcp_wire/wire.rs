@@ -36,9 +36,14 @@ impl Wire {
     }
 
     pub async fn with(open: bool, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        Self::draining(open, Duration::from_millis(500), change).await
+    }
+
+    /// The same, with so much time for calls that go on when the server stops.
+    pub async fn draining(open: bool, drain: Duration, change: impl FnOnce(&mut HttpOptions)) -> Self {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let lifecycle = Lifecycle::new(Duration::from_millis(500));
+        let lifecycle = Lifecycle::new(drain);
         let fixture = Arc::new(Fixture::of(lifecycle.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -221,7 +226,7 @@ pub async fn late(wire: &Wire, path: &str, headers: &str, body: &Value) -> Strin
     // It is sent when the body is asked for.
     tokio::time::timeout(SOON, socket.read_exact(&mut answer)).await.unwrap().unwrap();
     assert_eq!(answer, b"HTTP/1.1 100 Continue\r\n\r\n");
-    wire.shutdown.cancel();
+    wire.lifecycle.closing.cancel();
     socket.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     tokio::time::timeout(SOON, socket.read_to_string(&mut answer)).await.unwrap().unwrap();
