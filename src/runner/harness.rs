@@ -14,6 +14,9 @@ macro_rules! embed {
 /// `<python> -I -S DIR/python/compile.py`, before the directory is mounted. Without it every call compiles anew.
 pub const PYTHON_COMPILE: &str = "python/compile.py";
 
+/// Starts the Python harness from its bytecode, whose path is the argument behind it.
+const PYTHON_START: &str = include_str!("harness/python/command.py");
+
 /// Each file's path within the harness, and its text.
 const FILES: &[(&str, &str)] = &embed![
     "node/run.cjs",
@@ -30,7 +33,7 @@ const FILES: &[(&str, &str)] = &embed![
     "node/syntax.cjs",
     "node/vendor/acorn.js",
     "node/vendor/acorn.LICENSE",
-    "python/run.py",
+    "python/start.py",
     "python/compile.py",
     "python/lib/omniforge/__init__.py",
     "python/lib/_omniforge/__init__.py",
@@ -72,6 +75,12 @@ pub fn write(directory: &Path) -> io::Result<()> {
         fs::write(target, text)?;
     }
     Ok(())
+}
+
+/// The arguments that start the Python harness in `directory`.
+pub fn python_arguments(directory: &str) -> Vec<String> {
+    let flags = ["-I", "-S", "-X", "utf8", "-c", PYTHON_START];
+    flags.into_iter().map(str::to_owned).chain([format!("{directory}/python/start.bin")]).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::interpreters::Runtime;
 use super::layout::{Layout, text};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
-use super::{RunRequest, RunnerError, spawner};
+use super::{RunRequest, RunnerError, harness, spawner};
 use crate::model::{Language, Limits, RunId, SandboxLevel};
 
 /// The most bytes of arguments and of code.
@@ -112,11 +112,7 @@ fn command(runtime: &Runtime, layout: &Layout, inspect: bool) -> Result<Vec<Stri
     let program = text(&runtime.path)?;
     let strings = |arguments: &[&str]| arguments.iter().map(|argument| (*argument).to_owned()).collect::<Vec<_>>();
     let arguments = match runtime.language {
-        Language::Python => {
-            let mut arguments = strings(&["-I", "-S", "-X", "utf8"]);
-            arguments.push(format!("{}/python/run.py", layout.harness));
-            arguments
-        }
+        Language::Python => harness::python_arguments(&layout.harness),
         Language::JavaScript | Language::TypeScript => vec![format!("{}/node/run.cjs", layout.harness)],
         // It parses a script itself; with `-n` it executes no command.
         Language::Bash if inspect => strings(&["-n", &format!("{}/main.sh", layout.tool)]),

@@ -273,7 +273,13 @@ impl Supervisor {
                 () = sleep_until(Some(started_by)), if self.process.is_none() => {
                     return Err(RunnerError::SpawnerGone { source: io::ErrorKind::TimedOut.into() });
                 }
-                received = receive(&self.status), if !self.hung_up => self.take(received)?,
+                received = receive(&self.status), if !self.hung_up => {
+                    self.take(received)?;
+                    // Init says so when all others are dead, and may take a while to be gone itself.
+                    if self.ended.is_some() && self.process.is_some() {
+                        return Ok(());
+                    }
+                }
                 () = exited(self.process.as_ref()) => break,
             }
         }

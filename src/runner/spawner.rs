@@ -28,6 +28,10 @@ const MARK: &str = "__spawner";
 const FROM_MAIN_THREAD: &str = "main";
 /// The most descriptors that come with a request.
 const MOST_DESCRIPTORS: usize = 8;
+/// A spec of so many bytes travels in the message itself; a longer one (with a script in it) in a memory file.
+const MOST_INLINE: usize = 32 << 10;
+/// What is sent in place of a spec that is in a memory file.
+const IN_FILE: &[u8] = b"file";
 
 /// The server's side of the spawner process.
 #[derive(Debug)]
@@ -93,9 +97,11 @@ impl SpawnerClient {
     /// becomes of it is reported on the status socket.
     pub(super) async fn ask(&self, spec: &Spec, descriptors: &[BorrowedFd<'_>]) -> Result<(), RunnerError> {
         let gone = |source: io::Error| RunnerError::SpawnerGone { source };
-        let spec = memory_file(&serde_json::to_vec(spec).expect("a spec has string keys only")).map_err(gone)?;
-        let all: Vec<BorrowedFd<'_>> = [spec.as_fd()].into_iter().chain(descriptors.iter().copied()).collect();
-        let send = |socket: &OwnedFd| send_with_descriptors(socket, b"spawn", &all);
+        let spec = serde_json::to_vec(spec).expect("a spec has string keys only");
+        let file = (spec.len() > MOST_INLINE).then(|| memory_file(&spec)).transpose().map_err(gone)?;
+        let message = if file.is_some() { IN_FILE } else { &spec };
+        let all: Vec<BorrowedFd<'_>> = file.iter().map(AsFd::as_fd).chain(descriptors.iter().copied()).collect();
+        let send = |socket: &OwnedFd| send_with_descriptors(socket, message, &all);
         self.socket.async_io(tokio::io::Interest::WRITABLE, send).await.map_err(gone)
     }
 }
@@ -163,23 +169,23 @@ pub fn run_spawner_if_asked() {
 
 fn serve(socket: BorrowedFd<'_>) -> ! {
     let mut sandboxes = Sandboxes::new();
-    let mut buffer = [0u8; 64];
+    let mut buffer = vec![0u8; MOST_INLINE];
     loop {
         match receive_with_descriptors(socket, &mut buffer) {
             Ok((0, _)) => sys::exit(0),
-            Ok((_, descriptors)) => start_one(&mut sandboxes, descriptors),
+            Ok((length, descriptors)) => start_one(&mut sandboxes, &buffer[..length], descriptors),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => sys::exit(1),
         }
     }
 }
 
-fn start_one(sandboxes: &mut Sandboxes, descriptors: Vec<OwnedFd>) {
+fn start_one(sandboxes: &mut Sandboxes, message: &[u8], descriptors: Vec<OwnedFd>) {
     let mut descriptors = descriptors.into_iter();
-    let Some(spec) = descriptors.next() else { return };
+    let spec = if message == IN_FILE { read_file(descriptors.next()) } else { Ok(message.to_vec()) };
     let Some(descriptors) = Descriptors::from_list(descriptors.collect()) else { return };
     let Ok(status) = descriptors.status.try_clone() else { return };
-    let started = read_spec(spec).and_then(|spec| sandboxes.start(&spec, descriptors));
+    let started = spec.and_then(|spec| parse(&spec)).and_then(|spec| sandboxes.start(&spec, descriptors));
     // A server that no longer listens has dropped the run: init sees the same and ends it.
     let _gone = match started {
         Ok(pidfd) => send_with_descriptors(&status, &Report::Started.to_bytes(), &[pidfd.as_fd()]),
@@ -187,9 +193,14 @@ fn start_one(sandboxes: &mut Sandboxes, descriptors: Vec<OwnedFd>) {
     };
 }
 
-fn read_spec(spec: OwnedFd) -> Result<Spec, Failure> {
+fn read_file(file: Option<OwnedFd>) -> Result<Vec<u8>, Failure> {
+    let file = file.ok_or(Failure { step: "find the request's file".to_owned(), errno: 0 })?;
     let mut bytes = Vec::new();
-    std::fs::File::from(spec).read_to_end(&mut bytes).at("read the request")?;
-    serde_json::from_slice(&bytes)
+    std::fs::File::from(file).read_to_end(&mut bytes).at("read the request")?;
+    Ok(bytes)
+}
+
+fn parse(spec: &[u8]) -> Result<Spec, Failure> {
+    serde_json::from_slice(spec)
         .map_err(|error| Failure { step: format!("understand the request ({error})"), errno: 0 })
 }

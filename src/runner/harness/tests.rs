@@ -92,8 +92,7 @@ impl Call {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec 3<&0 0<\"$0\"; exec \"$@\""]).arg(arguments.path());
         if self.language == "python" {
-            command.arg(&fixture.python).args(["-I", "-S", "-X", "utf8"]);
-            command.arg(fixture.directory.path().join("python/run.py"));
+            command.arg(&fixture.python).args(super::python_arguments(fixture.directory.path().to_str().unwrap()));
         } else {
             command.arg(&fixture.node).arg(fixture.directory.path().join("node/run.cjs"));
         }

@@ -38,20 +38,19 @@ pub(super) fn run(
     if !full {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).at("adopt orphans")?;
     }
+    if full {
+        // Once for both: the tool's process inherits it.
+        tool::give_up(privileges.inner_id)?;
+        // Changing ids clears it.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
+    }
     if spec.level != SandboxLevel::None {
-        // The tool must not look into init, which may still hold what the tool shall not see.
+        // The tool must not look into init, which may still hold what the tool shall not see. Changing ids clears this, too.
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at("hide init's memory")?;
     }
     let signals = sys::signal_descriptor().at("watch for signals")?;
-    let Some(tool) = sys::fork().at("fork the tool")? else {
-        tool::execute(spec, &descriptors, privileges);
-    };
-    let tool = Pid::from_raw(tool).ok_or(Failure { step: "fork the tool".to_owned(), errno: 0 })?;
-    if full {
-        tool::give_up(privileges.inner_id)?;
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at("hide init's memory")?;
-    }
+    let tool = sys::start_process(|| tool::execute(spec, &descriptors, privileges)).at("start the tool's process")?;
+    let tool = Pid::from_raw(tool).ok_or(Failure { step: "start the tool's process".to_owned(), errno: 0 })?;
     // Only the tool's side may hold these open; the spawner's own socket is at 0.
     let Descriptors { status, .. } = descriptors;
     rustix::stdio::dup2_stdin(&status).at("let go of the spawner's socket")?;
@@ -70,11 +69,13 @@ impl Init<'_> {
                 looked = Instant::now();
             }
         }
-        if self.spec.level != SandboxLevel::Full {
+        if self.spec.level == SandboxLevel::Full {
+            self.kill_namespace();
+        } else {
             self.kill_descendants();
         }
+        // The server takes this for the end: nothing of the run may be alive any more.
         self.report_end();
-        // In a PID namespace the kernel kills the rest now.
         sys::exit(0)
     }
 
@@ -125,6 +126,17 @@ impl Init<'_> {
             sys::kill_everything();
         } else {
             self.kill_descendants();
+        }
+    }
+
+    /// Kills and reaps all others of the PID namespace, whose orphans all become init's children.
+    fn kill_namespace(&mut self) {
+        loop {
+            sys::kill_everything();
+            match rustix::process::wait(WaitOptions::empty()) {
+                Err(rustix::io::Errno::CHILD) => return,
+                _ => self.reap(),
+            }
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Privileges<'a> {
     pub(super) inner_id: Option<u32>,
 }
 
-/// Runs the tool's program; what fails is reported. Never returns.
+/// Runs the tool's program; what fails is reported. Never returns. The memory is init's, which waits.
 pub(super) fn execute(spec: &Spec, descriptors: &Descriptors, privileges: &Privileges<'_>) -> ! {
     let failure = match place_descriptors(descriptors) {
         Ok(status) => {
@@ -48,10 +48,11 @@ fn start(spec: &Spec, privileges: &Privileges<'_>) -> Result<std::convert::Infal
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     sys::reset_signals();
     set_limits(spec)?;
-    if spec.level != SandboxLevel::None {
+    if spec.level == SandboxLevel::Landlock {
+        // In the full sandbox, init did it before it started this process.
         give_up(privileges.inner_id)?;
     }
-    // Changing ids clears it.
+    // No process inherits it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).at("set the parent death signal")?;
     match spec.level {
         SandboxLevel::Full => landlock::restrict_private_root(spec)?,

@@ -10,7 +10,7 @@ def run(code):
     """Runs it; raises SystemExit with the program's status, so that the interpreter ends as always."""
     module = driver.new_module("__main__", code)
     try:
-        exec(compile(code, driver.FILE, "exec", 0, True), module.__dict__)
+        exec(driver.compiled(code), module.__dict__)
     except SystemExit as stop:
         raise SystemExit(stop.code) from None
     except BaseException as error:
