@@ -2,6 +2,7 @@
 
 mod content;
 mod identity;
+mod json;
 mod language;
 mod limits;
 mod name;
@@ -10,6 +11,7 @@ mod tool;
 
 pub use content::{CallReply, Content, Resource};
 pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
+pub use json::Json;
 pub use language::{Language, Style};
 pub use limits::{Ceilings, Limit, Limits};
 pub use name::{NameError, ToolName};

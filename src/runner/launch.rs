@@ -12,7 +12,7 @@ use super::layout::{Layout, text};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, spawner};
-use crate::model::{Language, Limits, RunId, SandboxLevel};
+use crate::model::{Json, Language, Limits, RunId, SandboxLevel};
 
 /// The most bytes of arguments and of code.
 const ARGUMENTS_LIMIT: usize = 8 << 20;
@@ -171,7 +171,7 @@ fn check_secret(name: &str, value: &str) -> Result<(), RunnerError> {
 }
 
 /// `ARG_<NAME>` for each top-level scalar, as its JSON says it (strings without quotes).
-fn argument_variables(arguments: &RawValue) -> BTreeMap<String, String> {
+fn argument_variables(arguments: &Json) -> BTreeMap<String, String> {
     let object: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
     let mut left = VARIABLES_LIMIT;
     let mut variables = BTreeMap::new();
@@ -228,7 +228,7 @@ mod tests {
     fn scalars_become_variables() {
         let json = r#"{"name":"a\"b","n-1":1.50,"big":123456789012345678901234567890,"yes":true,"no":null,"list":[1],
             "zero":"\u0000","é":"x"}"#;
-        let variables = argument_variables(&RawValue::from_string(json.to_owned()).unwrap());
+        let variables = argument_variables(&Json::parse(json.to_owned()).unwrap());
         let expected = [
             ("ARG_BIG", "123456789012345678901234567890"),
             ("ARG_N_1", "1.50"),
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn long_values_are_left_to_the_file() {
         let json = format!(r#"{{"long":"{}","short":"s"}}"#, "x".repeat(VARIABLE_LIMIT + 1));
-        let variables = argument_variables(&RawValue::from_string(json).unwrap());
+        let variables = argument_variables(&Json::parse(json).unwrap());
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["ARG_SHORT"]);
     }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::arguments;
 use super::conversation::Talk;
@@ -12,7 +11,7 @@ use super::domain::CallError;
 use super::invoke::{Invocation, Within};
 use super::reply::reply_text;
 use super::{Tools, internal, tasks};
-use crate::model::{CallReply, ClientFacts};
+use crate::model::{CallReply, ClientFacts, Json};
 use crate::runner::HostRefusal;
 
 /// How deep calls may be nested.
@@ -21,8 +20,8 @@ const DEPTH: u32 = 8;
 #[derive(Deserialize)]
 struct Wanted {
     tool: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    #[serde(default = "Json::empty_object")]
+    arguments: Json,
 }
 
 impl Tools {
@@ -62,8 +61,7 @@ impl Tools {
         let checks = self.catalog.checks(&entry.tool.id, entry.number, &definition).await;
         let checks = checks.map_err(|error| internal("a saved schema can't be compiled", &error))?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
-        let arguments =
-            arguments::check(checks.clone(), Some(raw(&wanted.arguments)?), strict, &self.validations).await;
+        let arguments = arguments::check(checks.clone(), Some(wanted.arguments), strict, &self.validations).await;
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(error) => return error.answer(),
@@ -88,8 +86,4 @@ impl Tools {
         let within = Within { live: talk.live.clone(), cancel: talk.over.clone(), seat: Some(talk.seat.clone()) };
         self.clone().run_within(Arc::new(invocation), row, within).await.reply
     }
-}
-
-fn raw(arguments: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
-    to_raw_value(arguments).map_err(|error| internal("arguments can't be written as JSON", &error))
 }

@@ -55,8 +55,8 @@ struct Saved {
 }
 
 impl Tools {
-    pub(super) async fn builtin_create(&self, mut call: BuiltinCall) -> Handled {
-        let Create { name, replace, draft } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_create(&self, call: BuiltinCall) -> Handled {
+        let Create { name, replace, draft } = parse(&call.arguments)?;
         let name = authoring::tool_name(&name)?;
         if let Some(existing) = self.store.get_tool_by_name(name.as_str()).await? {
             if !replace || existing.owner != call.caller.principal {
@@ -79,8 +79,8 @@ impl Tools {
         self.saved(&call, saved, understood.warnings, None).await
     }
 
-    pub(super) async fn builtin_update(&self, mut call: BuiltinCall) -> Handled {
-        let Update { name, draft } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_update(&self, call: BuiltinCall) -> Handled {
+        let Update { name, draft } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         self.change(&call, tool, draft, "update").await
     }
@@ -127,8 +127,8 @@ impl Tools {
         Ok(tool)
     }
 
-    pub(super) async fn builtin_rollback(&self, mut call: BuiltinCall) -> Handled {
-        let Rollback { name, version: number } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_rollback(&self, call: BuiltinCall) -> Handled {
+        let Rollback { name, version: number } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
         let before = self.version(&tool.id, latest).await?.definition;

@@ -4,6 +4,7 @@
 
 mod coerce;
 mod limits;
+mod splice;
 
 use std::fmt::Write as _;
 
@@ -11,7 +12,8 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-pub use coerce::{Coerced, coerce};
+pub use coerce::coerce;
+pub use splice::splice;
 
 /// The most bytes of a schema's JSON.
 const SCHEMA_BYTES: usize = 256 * 1024;
