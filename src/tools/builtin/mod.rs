@@ -38,6 +38,8 @@ struct BuiltinCall {
 enum Failed {
     /// The caller can mend it: what was wrong and what would be right.
     Refused(String),
+    /// Another change came first; looking again may help.
+    Overtaken(StoreError),
     /// It is no matter of this call's text.
     Broken(CallError),
 }
@@ -57,10 +59,10 @@ impl From<CallError> for Failed {
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NoSuchVersion { .. } => {
-                Self::Refused(error.to_string())
+            StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NameTaken { .. } => {
+                Self::Overtaken(error)
             }
-            StoreError::NameTaken { .. } => Self::Refused(error.to_string()),
+            StoreError::NoSuchVersion { .. } => Self::Refused(error.to_string()),
             other => Self::Broken(internal("the store failed", &other)),
         }
     }
@@ -106,6 +108,7 @@ impl Tools {
         match answer {
             Ok(answer) => Ok(answer),
             Err(Failed::Refused(text)) => Ok(Answer::Reply(CallReply::error(text))),
+            Err(Failed::Overtaken(error)) => Ok(Answer::Reply(CallReply::error(error.to_string()))),
             Err(Failed::Broken(error)) => Err(error),
         }
     }
