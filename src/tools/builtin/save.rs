@@ -11,7 +11,7 @@ use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolId, To
 use crate::runner::EnvironmentState;
 use crate::store::{AuditEntry, NewTool, NewVersion, Serving, Store, StoreError};
 use crate::tools::authoring::{self, Assembled, Draft, Parts};
-use crate::tools::{Tools, catalog, internal};
+use crate::tools::{Tools, catalog, internal, schema};
 use crate::trust;
 
 /// Where the reply's `_meta` tells programs which version stands now, and whether it is an old one.
@@ -214,6 +214,7 @@ impl Tools {
         authoring::check_mode(&definition)?;
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
+        schema::check_headers(&definition.input_schema).map_err(|error| Failed::Refused(error.to_string()))?;
         definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
         Ok(Understood { definition, warnings })
     }

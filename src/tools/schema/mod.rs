@@ -3,6 +3,7 @@
 //! Schemas are stored and served verbatim; nothing here changes one.
 
 mod coerce;
+mod headers;
 mod limits;
 mod splice;
 
@@ -13,6 +14,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 pub use coerce::coerce;
+pub use headers::check_headers;
 pub use splice::splice;
 
 /// The most bytes of a schema's JSON.

@@ -97,6 +97,20 @@ SAVES = {
         ["input_schema", "x-mcp-header"],
     ),
     "a header for a list": (with_schema(of(type="array", **{"x-mcp-header": "List"})), ["input_schema", "x-mcp-header"]),
+    "a header for a number": (
+        with_schema(of(type="number", **{"x-mcp-header": "Amount"})),
+        ["input_schema", "/properties/a/x-mcp-header", "integer"],
+    ),
+    "a header inside a list": (
+        with_schema(of(type="array", items={"type": "string", "x-mcp-header": "Item"})),
+        ["/properties/a/items/x-mcp-header"],
+    ),
+    "a header twice": (
+        with_schema(
+            {"type": "object", "properties": {name: {"type": "string", "x-mcp-header": name} for name in ["region", "Region"]}}
+        ),
+        ["/properties/Region/x-mcp-header", "/properties/region/x-mcp-header"],
+    ),
     "no time": ({"code": GOOD, "timeout_seconds": 0}, ["timeout_seconds"]),
     "a negative time": ({"code": GOOD, "timeout_seconds": -1}, ["timeout_seconds"]),
     "too much time": ({"code": GOOD, "timeout_seconds": 1e9}, ["`timeout_seconds`"]),
