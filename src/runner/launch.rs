@@ -12,7 +12,7 @@ use super::layout::{Layout, text};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, spawner};
-use crate::model::{Json, Language, Limits, RunId, SandboxLevel};
+use crate::model::{Json, Language, Limits, RunId, SandboxLevel, SecretNameError, check_secret_name};
 
 /// The most bytes of arguments and of code.
 const ARGUMENTS_LIMIT: usize = 8 << 20;
@@ -156,16 +156,11 @@ fn environment(layout: &Layout, runtime: &Runtime, request: &RunRequest) -> Resu
 }
 
 fn check_secret(name: &str, value: &str) -> Result<(), RunnerError> {
-    let reserved = ["PATH", "HOME", "TMPDIR", "LANG", "MALLOC_ARENA_MAX"].contains(&name)
-        || ["OMNIFORGE_", "LD_", "ARG_"].iter().any(|prefix| name.starts_with(prefix));
-    let reason = if name.is_empty() || name.contains(['=', '\0']) {
-        "its name can't be the name of a variable"
-    } else if reserved {
-        "its name is one that the runner sets itself"
-    } else if value.contains('\0') {
-        "its value holds a NUL byte"
-    } else {
-        return Ok(());
+    let reason = match check_secret_name(name) {
+        Err(SecretNameError::NoVariable) => "its name can't be the name of a variable",
+        Err(SecretNameError::Reserved) => "its name is reserved",
+        Ok(()) if value.contains('\0') => "its value holds a NUL byte",
+        Ok(()) => return Ok(()),
     };
     Err(RunnerError::Secret { name: name.to_owned(), reason })
 }
