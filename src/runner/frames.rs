@@ -57,7 +57,7 @@ pub(super) enum Frame {
         /// What it wants.
         method: String,
         /// With what.
-        params: Value,
+        params: Json,
     },
     /// What `main` handed back.
     Return(ReturnValue),
@@ -193,8 +193,8 @@ fn needed<T>(member: Option<T>, name: &'static str) -> Result<T, serde_json::Err
 struct Asked {
     id: u64,
     method: String,
-    #[serde(default)]
-    params: Value,
+    #[serde(default = "Json::empty_object")]
+    params: Json,
 }
 
 fn parse(bytes: &[u8]) -> Result<Frame, FrameError> {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::arguments;
 use super::conversation::Talk;
@@ -11,7 +10,7 @@ use super::domain::CallError;
 use super::invoke::{Invocation, Within};
 use super::reply::reply_text;
 use super::{Tools, internal, tasks};
-use crate::model::{CallReply, ClientFacts, Json};
+use crate::model::{CallReply, ClientFacts, Content, Json};
 use crate::runner::HostRefusal;
 
 /// How deep calls may be nested.
@@ -24,11 +23,19 @@ struct Wanted {
     arguments: Json,
 }
 
+/// What the calling script gets.
+#[derive(Serialize)]
+struct Answered<'a> {
+    value: &'a Option<Json>,
+    text: String,
+    content: &'a [Content],
+}
+
 impl Tools {
     /// Calls a tool for a running one; the answer's value, or its text.
-    pub(super) async fn call_nested(&self, talk: &Talk, params: Value) -> Result<Value, HostRefusal> {
+    pub(super) async fn call_nested(&self, talk: &Talk, params: &Json) -> Result<Json, HostRefusal> {
         let wanted: Wanted =
-            serde_json::from_value(params).map_err(|error| HostRefusal::error(format!("ctx.call: {error}")))?;
+            serde_json::from_str(params.get()).map_err(|error| HostRefusal::error(format!("ctx.call: {error}")))?;
         // One at a time: they share their caller's slot.
         let _turn = talk.calls.lock().await;
         let reply = match self.nested(talk, wanted).await {
@@ -38,7 +45,8 @@ impl Tools {
         if reply.is_error {
             return Err(HostRefusal::error(reply_text(&reply)));
         }
-        Ok(json!({"value": reply.structured, "text": reply_text(&reply), "content": reply.content}))
+        let answer = Answered { value: &reply.structured, text: reply_text(&reply), content: &reply.content };
+        Json::of(&answer).map_err(|error| HostRefusal::error(error.to_string()))
     }
 
     async fn nested(&self, talk: &Talk, wanted: Wanted) -> Result<CallReply, CallError> {
