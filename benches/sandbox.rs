@@ -88,7 +88,7 @@ impl Bench {
             language,
             style: Style::Function,
             code: code(language).into(),
-            arguments: RawValue::from_string("{}".to_owned()).expect("an object"),
+            arguments: RawValue::from_string("{}".to_owned()).expect("an object").into(),
             limits: Limits::default(),
             environment: None,
             context: json!({}),

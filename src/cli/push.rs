@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{folder, plain, runtime};
 use crate::app::App;
 use crate::config::{Options, Settings};
-use crate::model::{ClientFacts, Content, Scope, Scopes};
+use crate::model::{ClientFacts, Content, Json, Scope, Scopes};
 use crate::runner::Spawner;
 use crate::tools::{Answer, CallRequest, Domain, Resume, SAVED};
 
@@ -117,7 +117,7 @@ async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Repl
     let owner = app.auth.owner_caller(Scopes::of(&[Scope::Call, Scope::Author]));
     let request = CallRequest {
         name: "omniforge_create_tool".to_owned(),
-        arguments: Some(serde_json::value::to_raw_value(arguments)?),
+        arguments: Some(Json::of(arguments)?),
         request_id: "push".to_owned(),
         meta: Map::new(),
         client: ClientFacts::default(),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::era::Era;
 use super::outlet::Outlet;
 use super::{RawArguments, ask, error};
-use crate::model::{CallReply, Caller, ClientFacts, Content, LogLevel, RunEvent};
+use crate::model::{CallReply, Caller, ClientFacts, Content, Json, LogLevel, RunEvent};
 use crate::tools::{Answer, CallError, CallRequest, Domain, Resume};
 
 /// How many events may wait for a client that reads slowly.
@@ -111,11 +111,10 @@ fn request(
     let parts = context.extensions.get::<http::request::Parts>();
     let raw = context.extensions.get::<RawArguments>().or_else(|| parts.and_then(|p| p.extensions.get()));
     let arguments = match (raw, params.arguments) {
-        (Some(raw), _) => Some(raw.0.as_ref().to_owned()),
+        (Some(raw), _) => Some(raw.0.clone()),
         (None, None) => None,
         (None, Some(object)) => {
-            let text = serde_json::value::to_raw_value(&object);
-            Some(text.map_err(|error| ErrorData::internal_error(error.to_string(), None))?)
+            Some(Json::of(&object).map_err(|error| ErrorData::internal_error(error.to_string(), None))?)
         }
     };
     let mut meta = context.meta.0.0.clone();
@@ -168,8 +167,9 @@ fn result(reply: CallReply, era: Era) -> CallToolResult {
     let content = reply.content.into_iter().map(|content| block(content, era)).collect();
     let mut result = CallToolResult::success(content);
     result.is_error = Some(reply.is_error);
-    let fits = |value: &serde_json::Value| era.has_any_output() || value.is_object();
-    result.structured_content = reply.structured.filter(|value| era.has_structure() && fits(value));
+    // The protocol layer holds results as values, which round long numbers; the text beside it keeps every digit.
+    let structured = reply.structured.filter(|_| era.has_structure()).and_then(|json| json.to_value().ok());
+    result.structured_content = structured.filter(|value| era.has_any_output() || value.is_object());
     let meta = reply.meta.map(rmcp::model::MetaObject);
     result.meta = if era.is_modern() { Some(super::server_meta(meta)) } else { meta };
     result

@@ -25,10 +25,9 @@ use std::sync::Arc;
 
 use rmcp::model::{Implementation, MetaObject};
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use crate::model::Caller;
+use crate::model::{Caller, Json};
 
 pub use era::Era;
 pub use pipe::{PipeError, serve_pipe};
@@ -47,7 +46,7 @@ pub struct Identity(pub Arc<Caller>);
 
 /// The bytes of `params.arguments`: the edge puts them into the extensions, so that no number is rounded on its way.
 #[derive(Clone, Debug)]
-pub struct RawArguments(pub Arc<RawValue>);
+pub struct RawArguments(pub Json);
 
 /// In a request's extensions: its client reads one answer and no stream, so it gets no notifications.
 #[derive(Clone, Copy, Debug)]

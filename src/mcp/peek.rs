@@ -2,7 +2,6 @@
 //! and without touching the bytes of `arguments`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -11,7 +10,7 @@ use serde_json::value::RawValue;
 use super::RawArguments;
 use super::era::Era;
 use super::refusal::Refusal;
-use crate::model::LogLevel;
+use crate::model::{Json, LogLevel};
 
 /// What a body holds.
 pub enum Body<'a> {
@@ -238,7 +237,7 @@ impl<'a> Request<'a> {
             return (body.clone(), None);
         };
         let text = arguments.get();
-        let raw = Some(RawArguments(Arc::from(arguments.to_owned())));
+        let raw = Some(RawArguments(Json::from(arguments.to_owned())));
         // The text is borrowed from the body, so the difference of the addresses is its place there.
         let start = (text.as_ptr() as usize).wrapping_sub(body.as_ptr() as usize);
         match (body.get(..start), body.get(start.wrapping_add(text.len())..)) {

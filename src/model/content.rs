@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::RunId;
+use super::{Json, RunId};
 
 /// One content block, with the field names of the MCP schema.
 /// Source: <https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock>.
@@ -80,7 +80,7 @@ pub struct CallReply {
     /// At least one block, a text block among them.
     pub content: Vec<Content>,
     /// The structured value, where there is one.
-    pub structured: Option<Value>,
+    pub structured: Option<Json>,
     /// Whether the tool failed in a way its caller can mend.
     pub is_error: bool,
     /// `_meta` of the result.
@@ -102,6 +102,11 @@ impl CallReply {
 
     /// A reply with a value: structured, and its JSON as text.
     pub fn value(value: Value) -> Self {
-        Self { structured: Some(value.clone()), ..Self::text(value.to_string()) }
+        Self::json(Json::from(&value))
+    }
+
+    /// The same of a value that is JSON already; its text stays as it is written.
+    pub fn json(json: Json) -> Self {
+        Self { content: vec![Content::text(json.get())], structured: Some(json), ..Self::default() }
     }
 }

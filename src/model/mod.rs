@@ -2,21 +2,27 @@
 
 mod content;
 mod identity;
+mod json;
 mod language;
 mod limits;
 mod name;
+mod network;
 mod run;
+mod secret_name;
 mod tool;
 
 pub use content::{CallReply, Content, Resource};
 pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
+pub use json::Json;
 pub use language::{Language, Style};
 pub use limits::{Ceilings, Limit, Limits};
 pub use name::{NameError, ToolName};
+pub use network::{HostPattern, Network, NetworkEntry, NetworkError};
 pub use run::{
     Capture, Ending, LogLevel, Outcome, ReturnValue, RunError, RunEvent, RunId, RunRow, SandboxLevel, Stream,
     ToolException, Usage,
 };
+pub use secret_name::{SecretNameError, check_secret_name};
 pub use tool::{
     EnvironmentLock, Grants, Inferred, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
 };

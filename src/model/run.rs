@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Content, Limit, PrincipalId, Timestamp, ToolId, VersionNumber};
+use super::{Content, Json, Limit, PrincipalId, Timestamp, ToolId, VersionNumber};
 
 /// A run's id (UUIDv7); serves as `job_id` and `taskId` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -88,7 +88,7 @@ pub enum ReturnValue {
     /// A text.
     Text(String),
     /// Any other JSON value.
-    Value(Value),
+    Value(Json),
     /// Content blocks.
     Content(Vec<Content>),
     /// `raise ToolError(text, data)`.
@@ -96,7 +96,7 @@ pub enum ReturnValue {
         /// Exactly the author's text.
         text: String,
         /// Structured data for the caller.
-        data: Option<Value>,
+        data: Option<Json>,
     },
     /// `raise ProtocolError(code, text)`.
     ProtocolError {
@@ -253,8 +253,8 @@ pub struct RunRow {
     pub door: String,
     /// The process on the data directory that ran it.
     pub instance: String,
-    /// The arguments, as the JSON object's text.
-    pub arguments: String,
+    /// The arguments, a JSON object.
+    pub arguments: Json,
     /// What was coerced in the arguments, as JSON pointers.
     pub coerced: Vec<String>,
     /// When it was asked for.

@@ -41,7 +41,7 @@ impl Mode {
 /// The reach a version asks for (DESIGN §3). Empty means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// Hosts, such as `api.example.com:443`.
+    /// Hosts such as `api.example.com:443`, or `full` by itself: the entries of a [`super::Network`].
     #[serde(default)]
     pub network: Vec<String>,
     /// Names of secrets.

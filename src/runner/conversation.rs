@@ -1,13 +1,14 @@
 //! The talk with the harness over its socket: the dispatch goes in; events, requests and the result come out; answers go
 //! back.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 
 use super::frames::{self, Frame, FrameError, FrameReader};
 use super::host::{HostRefusal, HostRequest, RunClock, Said};
+use crate::model::Json;
 
 /// How many requests of one script may be open at once.
 const OPEN_REQUESTS: usize = 64;
@@ -48,7 +49,7 @@ impl Conversation<'_> {
     }
 
     /// Hands a request on; its answer comes back through `answers` when there is one.
-    async fn ask(&self, id: u64, method: String, params: Value, answers: &mpsc::Sender<Answer>) {
+    async fn ask(&self, id: u64, method: String, params: Json, answers: &mpsc::Sender<Answer>) {
         let Ok(place) = answers.clone().try_reserve_owned() else {
             // Refused without a place in the queue would need one: the script that floods us waits here.
             let _sent = answers.send(refused(id, "too many requests of this script are open at once")).await;
@@ -67,10 +68,20 @@ impl Conversation<'_> {
     }
 }
 
+/// An answer as the script gets it.
+#[derive(Serialize)]
+struct AnswerFrame {
+    id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<HostRefusal>,
+}
+
 /// An answer on its way to the script.
 struct Answer {
     id: u64,
-    answer: Result<Value, HostRefusal>,
+    answer: Result<Json, HostRefusal>,
 }
 
 fn refused(id: u64, text: &str) -> Answer {
@@ -82,10 +93,11 @@ async fn send(to_tool: &mut (impl AsyncWrite + Unpin), frame: Vec<u8>, mut outgo
     let mut open = to_tool.write_all(&frame).await.is_ok();
     drop(frame);
     while let Some(Answer { id, answer }) = outgoing.recv().await {
-        let message = match answer {
-            Ok(result) => json!({"id": id, "result": result}),
-            Err(refusal) => json!({"id": id, "error": refusal}),
+        let (result, error) = match answer {
+            Ok(result) => (Some(result), None),
+            Err(refusal) => (None, Some(refusal)),
         };
+        let message = AnswerFrame { id, result, error };
         if open && let Some(bytes) = frames::to_frame(&message) {
             open = to_tool.write_all(&bytes).await.is_ok();
         }

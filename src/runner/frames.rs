@@ -1,11 +1,14 @@
 //! The harness's frames: a big-endian length, then that many bytes of JSON.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::model::{Content, Language, ReturnValue, RunEvent, Style, ToolException};
+use crate::model::{Content, Json, Language, ReturnValue, RunEvent, Style, ToolException};
 
 /// What the harness is sent, once.
 #[derive(Debug, Serialize)]
@@ -17,7 +20,7 @@ pub(super) struct Dispatch<'a> {
     /// The code.
     pub(super) code: &'a str,
     /// The arguments, byte for byte.
-    pub(super) arguments: &'a RawValue,
+    pub(super) arguments: &'a Json,
     /// Facts for the script's context.
     pub(super) context: &'a Value,
     /// The most bytes of a result.
@@ -54,7 +57,7 @@ pub(super) enum Frame {
         /// What it wants.
         method: String,
         /// With what.
-        params: Value,
+        params: Json,
     },
     /// What `main` handed back.
     Return(ReturnValue),
@@ -137,57 +140,61 @@ impl FrameReader {
     }
 }
 
+/// A return frame. One flat shape for all kinds: a tagged enum would hold values in between, and round their numbers.
 #[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Returned {
-    Nothing,
-    Text {
-        text: String,
-    },
-    Value {
-        value: Value,
-    },
-    Content {
-        content: Vec<Content>,
-    },
-    ToolError {
-        text: String,
-        data: Option<Value>,
-    },
-    ProtocolError {
-        code: i32,
-        text: String,
-    },
-    Exception {
-        exception: String,
-        message: String,
-        #[serde(default)]
-        traceback: String,
-    },
+struct Returned<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    text: Option<String>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    value: Option<&'a RawValue>,
+    content: Option<Vec<Content>>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    code: Option<i32>,
+    exception: Option<String>,
+    message: Option<String>,
+    #[serde(default)]
+    traceback: String,
 }
 
-impl From<Returned> for ReturnValue {
-    fn from(returned: Returned) -> Self {
-        match returned {
-            Returned::Nothing => Self::Nothing,
-            Returned::Text { text } => Self::Text(text),
-            Returned::Value { value } => Self::Value(value),
-            Returned::Content { content } => Self::Content(content),
-            Returned::ToolError { text, data } => Self::ToolError { text, data },
-            Returned::ProtocolError { code, text } => Self::ProtocolError { code, text },
-            Returned::Exception { exception, message, traceback } => {
-                Self::Exception(ToolException { kind: exception, message, traceback })
+/// Tells `null` from absent, which `Option` alone does not.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl Returned<'_> {
+    fn understand(self) -> Result<ReturnValue, serde_json::Error> {
+        let json = |raw: &RawValue| Json::from(raw.to_owned());
+        Ok(match &*self.kind {
+            "nothing" => ReturnValue::Nothing,
+            "text" => ReturnValue::Text(needed(self.text, "text")?),
+            "value" => ReturnValue::Value(json(needed(self.value, "value")?)),
+            "content" => ReturnValue::Content(needed(self.content, "content")?),
+            "tool_error" => ReturnValue::ToolError { text: needed(self.text, "text")?, data: self.data.map(json) },
+            "protocol_error" => {
+                ReturnValue::ProtocolError { code: needed(self.code, "code")?, text: needed(self.text, "text")? }
             }
-        }
+            "exception" => ReturnValue::Exception(ToolException {
+                kind: needed(self.exception, "exception")?,
+                message: needed(self.message, "message")?,
+                traceback: self.traceback,
+            }),
+            other => return Err(serde_json::Error::custom(format!("a result of the unknown kind `{other}`"))),
+        })
     }
+}
+
+fn needed<T>(member: Option<T>, name: &'static str) -> Result<T, serde_json::Error> {
+    member.ok_or_else(|| serde_json::Error::missing_field(name))
 }
 
 #[derive(Deserialize)]
 struct Asked {
     id: u64,
     method: String,
-    #[serde(default)]
-    params: Value,
+    #[serde(default = "Json::empty_object")]
+    params: Json,
 }
 
 fn parse(bytes: &[u8]) -> Result<Frame, FrameError> {
@@ -204,7 +211,7 @@ fn parse(bytes: &[u8]) -> Result<Frame, FrameError> {
             method,
             params,
         }),
-        "return" => serde_json::from_slice::<Returned>(bytes).map(|returned| Frame::Return(returned.into())),
+        "return" => serde_json::from_slice::<Returned<'_>>(bytes).and_then(Returned::understand).map(Frame::Return),
         "inspected" | "code_error" => serde_json::from_slice(bytes).map(Frame::Answer),
         other => {
             let reason = format!("a frame of the unknown type `{other}`");
@@ -229,12 +236,12 @@ mod tests {
     #[tokio::test]
     async fn frames_follow_each_other() {
         let mut bytes = frame(r#"{"type":"progress","progress":1,"total":2}"#);
-        bytes.extend(frame(r#"{"type":"return","kind":"value","value":{"a":1}}"#));
+        bytes.extend(frame(r#"{"type":"return","kind":"value","value":{"a":1.10}}"#));
         let (mut reader, mut stream) = (FrameReader::new(1000), bytes.as_slice());
         let first = reader.next(&mut stream).await.unwrap();
         assert_eq!(first, Some(Frame::Event(RunEvent::Progress { progress: 1.0, total: Some(2.0), message: None })));
         let second = reader.next(&mut stream).await.unwrap();
-        assert_eq!(second, Some(Frame::Return(ReturnValue::Value(serde_json::json!({"a": 1})))));
+        assert_eq!(second, Some(Frame::Return(ReturnValue::Value(Json::parse(r#"{"a":1.10}"#.to_owned()).unwrap()))));
         assert_eq!(reader.next(&mut stream).await.unwrap(), None);
     }
 
@@ -247,7 +254,14 @@ mod tests {
 
     #[tokio::test]
     async fn garbage_is_named() {
-        for bytes in [frame("{"), frame(r#"{"type":"x"}"#), frame(r#"{"type":"return"}"#), b"\0\0\0\x09ab".to_vec()] {
+        for bytes in [
+            frame("{"),
+            frame(r#"{"type":"x"}"#),
+            frame(r#"{"type":"return"}"#),
+            frame(r#"{"type":"return","kind":"x"}"#),
+            frame(r#"{"type":"return","kind":"text"}"#),
+            b"\0\0\0\x09ab".to_vec(),
+        ] {
             let error = read(bytes).await.unwrap_err();
             assert!(error.to_string().starts_with("the tool broke the result protocol: "), "{error}");
         }

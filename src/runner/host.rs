@@ -1,9 +1,8 @@
 //! What a running script says and asks: events, and requests that it waits for.
 
-use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
-use crate::model::RunEvent;
+use crate::model::{Json, RunEvent};
 
 /// Something that came from a running script, in order.
 #[derive(Debug)]
@@ -20,11 +19,11 @@ pub struct HostRequest {
     /// What it wants, such as `ask`.
     pub method: String,
     /// With what.
-    pub params: Value,
+    pub params: Json,
     /// The run's clock, to be stopped while people are waited for.
     pub clock: RunClock,
     /// Where the answer goes. Dropped without one, the script is told that the server gave none.
-    pub answer: oneshot::Sender<Result<Value, HostRefusal>>,
+    pub answer: oneshot::Sender<Result<Json, HostRefusal>>,
 }
 
 /// Why a script doesn't get what it asked for; it becomes an exception there.

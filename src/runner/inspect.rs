@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::inspection::{self, CodeError, Inspection};
 use super::{RunRequest, Runner, RunnerError};
-use crate::model::{Ending, Language, Limits, RunId, Style};
+use crate::model::{Ending, Json, Language, Limits, RunId, Style};
 
 impl Runner {
     /// Looks at code without running it.
@@ -42,7 +41,7 @@ fn request(language: Language, code: &str) -> RunRequest {
         language,
         style: Style::Script,
         code: code.into(),
-        arguments: RawValue::from_string("{}".to_owned()).expect("an empty object is JSON"),
+        arguments: Json::empty_object(),
         limits,
         environment: None,
         context: json!({}),

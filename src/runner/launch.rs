@@ -12,7 +12,7 @@ use super::layout::{Layout, text};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, harness, spawner};
-use crate::model::{Language, Limits, RunId, SandboxLevel};
+use crate::model::{Json, Language, Limits, RunId, SandboxLevel, SecretNameError, check_secret_name};
 
 /// The most bytes of arguments and of code.
 const ARGUMENTS_LIMIT: usize = 8 << 20;
@@ -152,22 +152,17 @@ fn environment(layout: &Layout, runtime: &Runtime, request: &RunRequest) -> Resu
 }
 
 fn check_secret(name: &str, value: &str) -> Result<(), RunnerError> {
-    let reserved = ["PATH", "HOME", "TMPDIR", "LANG", "MALLOC_ARENA_MAX"].contains(&name)
-        || ["OMNIFORGE_", "LD_", "ARG_"].iter().any(|prefix| name.starts_with(prefix));
-    let reason = if name.is_empty() || name.contains(['=', '\0']) {
-        "its name can't be the name of a variable"
-    } else if reserved {
-        "its name is one that the runner sets itself"
-    } else if value.contains('\0') {
-        "its value holds a NUL byte"
-    } else {
-        return Ok(());
+    let reason = match check_secret_name(name) {
+        Err(SecretNameError::NoVariable) => "its name can't be the name of a variable",
+        Err(SecretNameError::Reserved) => "its name is reserved",
+        Ok(()) if value.contains('\0') => "its value holds a NUL byte",
+        Ok(()) => return Ok(()),
     };
     Err(RunnerError::Secret { name: name.to_owned(), reason })
 }
 
 /// `ARG_<NAME>` for each top-level scalar, as its JSON says it (strings without quotes).
-fn argument_variables(arguments: &RawValue) -> BTreeMap<String, String> {
+fn argument_variables(arguments: &Json) -> BTreeMap<String, String> {
     let object: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
     let mut left = VARIABLES_LIMIT;
     let mut variables = BTreeMap::new();
@@ -224,7 +219,7 @@ mod tests {
     fn scalars_become_variables() {
         let json = r#"{"name":"a\"b","n-1":1.50,"big":123456789012345678901234567890,"yes":true,"no":null,"list":[1],
             "zero":"\u0000","é":"x"}"#;
-        let variables = argument_variables(&RawValue::from_string(json.to_owned()).unwrap());
+        let variables = argument_variables(&Json::parse(json.to_owned()).unwrap());
         let expected = [
             ("ARG_BIG", "123456789012345678901234567890"),
             ("ARG_N_1", "1.50"),
@@ -239,7 +234,7 @@ mod tests {
     #[test]
     fn long_values_are_left_to_the_file() {
         let json = format!(r#"{{"long":"{}","short":"s"}}"#, "x".repeat(VARIABLE_LIMIT + 1));
-        let variables = argument_variables(&RawValue::from_string(json).unwrap());
+        let variables = argument_variables(&Json::parse(json).unwrap());
         assert_eq!(variables.keys().collect::<Vec<_>>(), ["ARG_SHORT"]);
     }
 

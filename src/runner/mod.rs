@@ -27,11 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{Language, Limits, Outcome, RunId, SandboxLevel, Style};
+use crate::model::{Json, Language, Limits, Outcome, RunId, SandboxLevel, Style};
 use frames::Frame;
 use process::Finished;
 use spawner::SpawnerClient;
@@ -75,7 +74,7 @@ pub struct RunRequest {
     /// The code.
     pub code: Arc<str>,
     /// The arguments, a JSON object.
-    pub arguments: Box<RawValue>,
+    pub arguments: Json,
     /// What it may use.
     pub limits: Limits,
     /// The directory of its dependencies.

@@ -1,13 +1,12 @@
 //! The proof at the start: a script runs in the whole sandbox and tries what it must not be able to do.
 
 use serde_json::json;
-use serde_json::value::to_raw_value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::interpreters::Runtime;
 use super::{RunRequest, Runner, RunnerError, outcome};
-use crate::model::{Ending, Language, Limits, RunId, SandboxLevel, Style};
+use crate::model::{Ending, Json, Language, Limits, RunId, SandboxLevel, Style};
 
 /// What the script prints when it could do nothing that it must not.
 const HOLDS: &str = "the sandbox holds";
@@ -47,7 +46,7 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
         language: Language::Bash,
         style: Style::Script,
         code: if level == SandboxLevel::None { format!("echo '{HOLDS}'").into() } else { SCRIPT.into() },
-        arguments: to_raw_value(&json!({"hidden": hidden, "level": level.as_str()}))
+        arguments: Json::of(&json!({"hidden": hidden, "level": level.as_str()}))
             .map_err(|error| failed(error.into()))?,
         limits: Limits::default(),
         environment: None,

@@ -122,7 +122,7 @@ impl Waiting {
 
 fn size(row: &RunRow) -> usize {
     let result = row.result.as_ref().map_or(0, String::len);
-    512 + row.arguments.len() + result + row.stdout.len() + row.stderr.len() + row.log.len()
+    512 + row.arguments.get().len() + result + row.stdout.len() + row.stderr.len() + row.log.len()
 }
 
 /// The recording task.

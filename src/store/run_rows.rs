@@ -4,7 +4,7 @@ use sqlx::SqliteConnection;
 
 use super::error::corrupt;
 use super::{RunSummary, StoreError};
-use crate::model::{Ending, Limit, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
+use crate::model::{Ending, Json, Limit, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
 
 /// The columns of a [`RunSummary`].
 pub(super) struct SummaryColumns {
@@ -96,7 +96,7 @@ impl TryFrom<RunColumns> for RunRow {
             client: row.client,
             door: row.door,
             instance: row.instance,
-            arguments: row.arguments,
+            arguments: Json::parse(row.arguments).map_err(|error| corrupt("arguments", error))?,
             coerced: serde_json::from_str(&row.coerced).map_err(|error| corrupt("list of coercions", error))?,
             queued_at: Timestamp(row.queued_at),
             started_at: row.started_at.map(Timestamp),
@@ -170,7 +170,7 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
     let (started_at, ended_at) = (run.started_at.map(|at| at.0), run.ended_at.map(|at| at.0));
     let ending = run.ending.as_ref().map(Ending::as_str);
     let ending_detail = run.ending.as_ref().and_then(ending_detail);
-    let sandbox = run.sandbox.as_str();
+    let (sandbox, arguments) = (run.sandbox.as_str(), run.arguments.get());
     let coerced = serde_json::to_string(&run.coerced)
         .map_err(|source| StoreError::Encode { what: "list of coercions", source })?;
     let error = run.error.as_ref().map(serde_json::to_string).transpose();
@@ -208,7 +208,7 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
         run.peak_memory_bytes,
         sandbox,
         coerced,
-        run.arguments,
+        arguments,
         run.result,
         run.stdout,
         run.stderr,

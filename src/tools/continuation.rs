@@ -7,7 +7,7 @@ use super::domain::{CallError, Resume};
 use super::invoke::Invocation;
 use super::{Tools, internal, questions};
 use crate::jobs::{LiveRun, PATIENCE};
-use crate::model::{RunId, VersionNumber, canonical_json};
+use crate::model::{RunId, VersionNumber};
 
 /// Above this many bytes a state no longer carries what a replay would need.
 const REPLAY_BYTES: usize = 64 << 10;
@@ -131,6 +131,6 @@ fn digest(invocation: &Invocation) -> String {
     if invocation.version.is_none() {
         hasher.update(invocation.definition.code.as_bytes()).update(&[0]);
     }
-    hasher.update(canonical_json(&invocation.arguments.value).as_bytes());
+    hasher.update(invocation.arguments.json.canonical().as_bytes());
     hasher.finalize().to_hex().to_string()
 }

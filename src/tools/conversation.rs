@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use super::questions::{self, Unaskable};
 use super::state::Scratch;
 use super::{Live, Tools};
 use crate::jobs::Seat;
-use crate::model::{RunEvent, RunId};
+use crate::model::{Json, RunEvent, RunId};
 use crate::runner::{HostRefusal, HostRequest, Said};
 
 /// The most bytes of log kept with a run.
@@ -80,10 +81,15 @@ impl Talk {
     }
 
     /// The requests, checked and completed.
-    fn prepare(&self, params: &Value) -> Result<Map<String, Value>, Unaskable> {
-        let requests = params.get("requests").and_then(Value::as_object).filter(|requests| !requests.is_empty());
-        let mut requests =
-            requests.cloned().ok_or_else(|| Unaskable::Wrong("ask for at least one thing, by key".to_owned()))?;
+    fn prepare(&self, params: &Json) -> Result<Map<String, Value>, Unaskable> {
+        #[derive(Deserialize)]
+        struct Wanted {
+            requests: Map<String, Value>,
+        }
+        let requests = serde_json::from_str(params.get()).ok().map(|Wanted { requests }| requests);
+        let mut requests = requests
+            .filter(|requests| !requests.is_empty())
+            .ok_or_else(|| Unaskable::Wrong("ask for at least one thing, by key".to_owned()))?;
         for request in requests.values_mut() {
             questions::prepare(request, &self.invocation.name, &self.invocation.client)?;
         }
@@ -106,7 +112,9 @@ impl Talk {
             () = self.over.cancelled() => return,
         };
         drop(stopped);
-        let answers = answers.map(Value::Object).map_err(|refused| HostRefusal::error(refused.to_string()));
+        let answers = answers
+            .map(|answers| Json::from(&Value::Object(answers)))
+            .map_err(|refused| HostRefusal::error(refused.to_string()));
         let _ = answer.send(answers); // the script may have gone
     }
 
@@ -119,15 +127,15 @@ impl Talk {
             }
             "start_task" => {
                 self.live.detach();
-                Ok(json!({}))
+                Ok(Json::empty_object())
             }
             "close_stream" => {
                 self.tell(RunEvent::CloseStream).await;
-                Ok(json!({}))
+                Ok(Json::empty_object())
             }
-            "call" => self.tools.call_nested(&self, params).await,
+            "call" => self.tools.call_nested(&self, &params).await,
             "state.get" | "state.set" | "state.delete" => {
-                self.tools.state(&self.invocation, &self.scratch, &method, params).await
+                self.tools.state(&self.invocation, &self.scratch, &method, &params).await
             }
             other => Err(HostRefusal::error(format!("the server knows no request `{other}`"))),
         };

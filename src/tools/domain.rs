@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{CallReply, Caller, ClientFacts, RunEvent, RunId, Timestamp};
+use crate::model::{CallReply, Caller, ClientFacts, Json, RunEvent, RunId, Timestamp};
 
 /// A tool as `tools/list` shows it, built-in or saved. Field names in JSON are MCP's.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -54,7 +53,7 @@ pub struct CallRequest {
     /// The tool's name.
     pub name: String,
     /// The bytes of `arguments`; `None` when left out. Must be an object.
-    pub arguments: Option<Box<RawValue>>,
+    pub arguments: Option<Json>,
     /// The JSON-RPC id or the door's own, as text.
     pub request_id: String,
     /// The request's `_meta`.

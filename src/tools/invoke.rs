@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
-    CallReply, Caller, ClientFacts, Ending, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
+    CallReply, Caller, ClientFacts, Content, Ending, Json, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
     ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::RunRequest;
@@ -119,7 +120,7 @@ impl Tools {
             }),
             door: invocation.door.to_owned(),
             instance: self.instance.clone(),
-            arguments: invocation.arguments.raw.get().to_owned(),
+            arguments: invocation.arguments.json.clone(),
             coerced: invocation.arguments.coerced.clone(),
             queued_at: self.clock.now(),
             started_at: None,
@@ -173,7 +174,7 @@ impl Tools {
             language: invocation.definition.language,
             style: invocation.definition.style,
             code: invocation.definition.code.as_str().into(),
-            arguments: invocation.arguments.raw.clone(),
+            arguments: invocation.arguments.json.clone(),
             limits: running.limits.clone(),
             environment,
             context: context(&invocation, running.row.id),
@@ -297,9 +298,17 @@ fn context(invocation: &Invocation, id: RunId) -> Value {
 
 /// The answer as MCP's `CallToolResult`.
 pub fn result_json(reply: &CallReply) -> String {
-    let mut result = json!({"content": reply.content, "isError": reply.is_error});
-    if let Some(structured) = &reply.structured {
-        result["structuredContent"] = structured.clone();
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Written<'a> {
+        content: &'a [Content],
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        structured_content: &'a Option<Json>,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: &'a Option<Map<String, Value>>,
     }
-    result.to_string()
+    let CallReply { content, is_error, structured, meta, .. } = reply;
+    let written = Written { content, is_error: *is_error, structured_content: structured, meta };
+    serde_json::to_string(&written).expect("content, JSON and maps with string keys can be written")
 }

@@ -18,6 +18,7 @@ mod reply;
 mod schema;
 mod state;
 mod tasks;
+mod turns;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -43,6 +44,7 @@ use builtin::Builtin;
 pub use builtin::SAVED;
 use catalog::{Catalog, Entry};
 use invoke::Invocation;
+use turns::Turns;
 
 pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
@@ -111,6 +113,8 @@ pub struct Inner {
     validations: Semaphore,
     /// Held while a call with an idempotency key looks for its run and starts it.
     repeats: Mutex<()>,
+    /// Whose turn it is to change a tool.
+    turns: Turns,
 }
 
 impl Deref for Tools {
@@ -150,6 +154,7 @@ impl Tools {
                 builtins,
                 validations: Semaphore::new(cores),
                 repeats: Mutex::default(),
+                turns: Turns::default(),
             }),
         })
     }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::arguments;
 use super::conversation::Talk;
@@ -12,7 +10,7 @@ use super::domain::CallError;
 use super::invoke::{Invocation, Within};
 use super::reply::reply_text;
 use super::{Tools, internal, tasks};
-use crate::model::{CallReply, ClientFacts};
+use crate::model::{CallReply, ClientFacts, Content, Json};
 use crate::runner::HostRefusal;
 
 /// How deep calls may be nested.
@@ -21,15 +19,23 @@ const DEPTH: u32 = 8;
 #[derive(Deserialize)]
 struct Wanted {
     tool: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    #[serde(default = "Json::empty_object")]
+    arguments: Json,
+}
+
+/// What the calling script gets.
+#[derive(Serialize)]
+struct Answered<'a> {
+    value: &'a Option<Json>,
+    text: String,
+    content: &'a [Content],
 }
 
 impl Tools {
     /// Calls a tool for a running one; the answer's value, or its text.
-    pub(super) async fn call_nested(&self, talk: &Talk, params: Value) -> Result<Value, HostRefusal> {
+    pub(super) async fn call_nested(&self, talk: &Talk, params: &Json) -> Result<Json, HostRefusal> {
         let wanted: Wanted =
-            serde_json::from_value(params).map_err(|error| HostRefusal::error(format!("ctx.call: {error}")))?;
+            serde_json::from_str(params.get()).map_err(|error| HostRefusal::error(format!("ctx.call: {error}")))?;
         // One at a time: they share their caller's slot.
         let _turn = talk.calls.lock().await;
         let reply = match self.nested(talk, wanted).await {
@@ -39,7 +45,8 @@ impl Tools {
         if reply.is_error {
             return Err(HostRefusal::error(reply_text(&reply)));
         }
-        Ok(json!({"value": reply.structured, "text": reply_text(&reply), "content": reply.content}))
+        let answer = Answered { value: &reply.structured, text: reply_text(&reply), content: &reply.content };
+        Json::of(&answer).map_err(|error| HostRefusal::error(error.to_string()))
     }
 
     async fn nested(&self, talk: &Talk, wanted: Wanted) -> Result<CallReply, CallError> {
@@ -62,8 +69,7 @@ impl Tools {
         let checks = self.catalog.checks(&entry.tool.id, entry.number, &definition).await;
         let checks = checks.map_err(|error| internal("a saved schema can't be compiled", &error))?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
-        let arguments =
-            arguments::check(checks.clone(), Some(raw(&wanted.arguments)?), strict, &self.validations).await;
+        let arguments = arguments::check(checks.clone(), Some(wanted.arguments), strict, &self.validations).await;
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(error) => return error.answer(),
@@ -88,8 +94,4 @@ impl Tools {
         let within = Within { live: talk.live.clone(), cancel: talk.over.clone(), seat: Some(talk.seat.clone()) };
         self.clone().run_within(Arc::new(invocation), row, within).await.reply
     }
-}
-
-fn raw(arguments: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
-    to_raw_value(arguments).map_err(|error| internal("arguments can't be written as JSON", &error))
 }

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::value::to_raw_value;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::domain::CallError;
 use super::invoke::{Done, Invocation};
 use super::{Live, RunEnd, Tools, arguments, internal};
 use crate::model::{
-    CallReply, Caller, ClientFacts, Content, Ending, Mode, RunId, RunRow, Scope, Scopes, Timestamp, canonical_json,
+    CallReply, Caller, ClientFacts, Content, Ending, Json, Mode, RunId, RunRow, Scope, Scopes, Timestamp,
 };
 use crate::store::{RunSummary, StoreError};
 
@@ -45,7 +44,7 @@ pub(super) fn key(invocation: &Invocation) -> Result<Option<String>, CallError> 
         return Err(CallError::InvalidParams(text));
     };
     let mut hasher = blake3::Hasher::new();
-    let arguments = canonical_json(&invocation.arguments.value);
+    let arguments = invocation.arguments.json.canonical();
     for part in [&invocation.caller.principal.0, &tool.0, &arguments, key] {
         hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes()).update(part.as_bytes());
     }
@@ -98,9 +97,9 @@ impl Tools {
             return Ok(false);
         }
         let checks = self.catalog.checks(tool, version.number, &definition).await?;
-        let raw = to_raw_value(&serde_json::from_str::<&serde_json::value::RawValue>(&row.arguments)?)?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
-        let arguments = arguments::check(checks.clone(), Some(raw), strict, &self.validations).await?;
+        let arguments =
+            arguments::check(checks.clone(), Some(row.arguments.clone()), strict, &self.validations).await?;
         let caller = Caller {
             principal: row.principal.clone(),
             principal_name: self
@@ -147,7 +146,7 @@ impl Tools {
 struct Stored {
     content: Vec<Content>,
     #[serde(default)]
-    structured_content: Option<Value>,
+    structured_content: Option<Json>,
     #[serde(default)]
     is_error: bool,
 }

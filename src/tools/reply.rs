@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema;
 use crate::model::{
-    CallReply, Capture, Content, Ending, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
+    CallReply, Capture, Content, Ending, Json, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
 };
 
 /// What a reply is made from.
@@ -35,8 +35,11 @@ impl Finished<'_> {
     fn returned(&self, returned: &ReturnValue) -> CallReply {
         match returned {
             ReturnValue::Nothing => self.checked(CallReply::text(self.stdout_text()), None),
-            ReturnValue::Text(text) => self.checked(CallReply::text(text.clone()), Some(Value::from(text.as_str()))),
-            ReturnValue::Value(value) => self.checked(CallReply::value(value.clone()), Some(value.clone())),
+            ReturnValue::Text(text) => {
+                let json = self.output.map(|_| Json::from(&Value::from(text.as_str())));
+                self.checked(CallReply::text(text.clone()), json)
+            }
+            ReturnValue::Value(value) => self.checked(CallReply::json(value.clone()), Some(value.clone())),
             ReturnValue::Content(content) => CallReply { content: with_text(content), ..CallReply::default() },
             ReturnValue::ToolError { text, data } => CallReply { structured: data.clone(), ..CallReply::error(text) },
             ReturnValue::ProtocolError { code, text } => CallReply::error(format!("{text} (code {code})")),
@@ -51,11 +54,8 @@ impl Finished<'_> {
         if reply.is_error || self.style == Style::Function || self.output.is_none() {
             return reply;
         }
-        match serde_json::from_str::<Value>(&self.outcome.stdout.text) {
-            Ok(value) if !self.outcome.stdout.truncated => {
-                reply.structured = Some(value.clone());
-                self.checked(reply, Some(value))
-            }
+        match Json::parse(self.outcome.stdout.text.clone()) {
+            Ok(json) if !self.outcome.stdout.truncated => self.checked(reply, Some(json)),
             Ok(_) | Err(_) => CallReply::error(format!(
                 "The tool has an output schema, so its standard output must be one JSON value; it was:\n{}",
                 reply_text(&reply)
@@ -64,13 +64,17 @@ impl Finished<'_> {
     }
 
     /// Holds the value against the output schema, where there is one.
-    fn checked(&self, reply: CallReply, value: Option<Value>) -> CallReply {
+    fn checked(&self, reply: CallReply, structured: Option<Json>) -> CallReply {
         let Some(validator) = self.output else { return reply };
-        let Some(value) = value else {
+        let Some(json) = structured else {
             return CallReply::error("Result does not match outputSchema: the tool returned nothing");
         };
-        match schema::problems(validator, &value) {
-            None => CallReply { structured: Some(value), ..reply },
+        let problems = match json.to_value() {
+            Ok(value) => schema::problems(validator, &value),
+            Err(error) => Some(error.to_string()),
+        };
+        match problems {
+            None => CallReply { structured: Some(json), ..reply },
             Some(problems) => CallReply::error(format!(
                 "Result does not match outputSchema: {}",
                 problems.replace("the arguments", "the result")
@@ -231,10 +235,10 @@ mod tests {
 
     #[test]
     fn what_main_returns_is_the_result_and_prints_are_not() {
-        let value = json!({"a": 1});
+        let value = Json::parse(r#"{"a":1.10}"#.to_owned()).unwrap();
         let outcome_ = outcome(Ending::Ok, Some(ReturnValue::Value(value.clone())), "printed\n", "");
         let answer = reply(Style::Function, &outcome_, None);
-        assert_eq!((reply_text(&answer).as_str(), answer.structured), ("{\"a\":1}", Some(value)));
+        assert_eq!((reply_text(&answer).as_str(), answer.structured), ("{\"a\":1.10}", Some(value)));
         let nothing = outcome(Ending::Ok, Some(ReturnValue::Nothing), "printed\n", "noise");
         assert_eq!(text(Style::Function, &nothing).0, "printed");
         let error = ReturnValue::Exception(ToolException {
@@ -252,7 +256,7 @@ mod tests {
     fn results_are_held_against_the_output_schema() {
         let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]});
         let good = reply(Style::Script, &outcome(Ending::Ok, None, "{\"sum\": 5}\n", ""), Some(schema.clone()));
-        assert_eq!((good.structured, good.is_error), (Some(json!({"sum": 5})), false));
+        assert_eq!((good.structured, good.is_error), (Some(Json::parse("{\"sum\": 5}".to_owned()).unwrap()), false));
         let bad = reply(Style::Script, &outcome(Ending::Ok, None, "{\"sum\": \"five\"}", ""), Some(schema.clone()));
         assert!(bad.is_error && bad.structured.is_none() && reply_text(&bad).contains("`/sum`"), "{bad:?}");
         let none = reply(Style::Script, &outcome(Ending::Ok, None, "five", ""), Some(schema));

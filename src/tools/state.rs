@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::invoke::Invocation;
 use super::{Tools, internal};
-use crate::model::canonical_json;
+use crate::model::{Json, canonical_json};
 use crate::runner::HostRefusal;
 use crate::store::StateOwner;
 
@@ -21,8 +21,7 @@ pub(super) type Scratch = std::sync::Mutex<HashMap<String, String>>;
 #[derive(Deserialize)]
 struct Wanted {
     key: String,
-    #[serde(default)]
-    value: Value,
+    value: Option<Json>,
     #[serde(default)]
     scope: Option<String>,
 }
@@ -34,12 +33,12 @@ impl Tools {
         invocation: &Invocation,
         scratch: &Scratch,
         action: &str,
-        params: Value,
-    ) -> Result<Value, HostRefusal> {
+        params: &Json,
+    ) -> Result<Json, HostRefusal> {
         let wanted: Wanted =
-            serde_json::from_value(params).map_err(|error| HostRefusal::error(format!("ctx.state: {error}")))?;
+            serde_json::from_str(params.get()).map_err(|error| HostRefusal::error(format!("ctx.state: {error}")))?;
         check(&wanted)?;
-        let value = wanted.value.to_string();
+        let value = wanted.value.as_ref().map_or("null", Json::get).to_owned();
         if action == "state.set" && value.len() > VALUE_BYTES {
             let text =
                 format!("a value of ctx.state may have {VALUE_BYTES} bytes of JSON; this one has {}", value.len());
@@ -51,7 +50,7 @@ impl Tools {
         }
     }
 
-    async fn stored(&self, owner: &StateOwner, action: &str, key: &str, value: &str) -> Result<Value, HostRefusal> {
+    async fn stored(&self, owner: &StateOwner, action: &str, key: &str, value: &str) -> Result<Json, HostRefusal> {
         let failed = |error| HostRefusal::error(internal("a tool's state can't be used", &error).to_string());
         match action {
             "state.get" => {
@@ -59,10 +58,10 @@ impl Tools {
                 Ok(shown(found.as_deref()))
             }
             "state.set" => match self.store.set_state(owner, key, value).await.map_err(failed)? {
-                true => Ok(json!({})),
+                true => Ok(Json::empty_object()),
                 false => Err(HostRefusal::error("ctx.state is full: it keeps 1 MiB for each tool and caller")),
             },
-            _ => Ok(json!({"found": self.store.delete_state(owner, key).await.map_err(failed)?})),
+            _ => Ok(found(self.store.delete_state(owner, key).await.map_err(failed)?)),
         }
     }
 }
@@ -91,19 +90,29 @@ fn owner(invocation: &Invocation) -> Option<StateOwner> {
     Some(StateOwner { tool: tool.clone(), principal: invocation.caller.principal.clone(), class })
 }
 
-fn scratched(scratch: &Scratch, action: &str, key: String, value: String) -> Value {
+fn scratched(scratch: &Scratch, action: &str, key: String, value: String) -> Json {
     let mut values = scratch.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     match action {
         "state.get" => shown(values.get(&key).map(String::as_str)),
         "state.set" => {
             values.insert(key, value);
-            json!({})
+            Json::empty_object()
         }
-        _ => json!({"found": values.remove(&key).is_some()}),
+        _ => found(values.remove(&key).is_some()),
     }
 }
 
-fn shown(found: Option<&str>) -> Value {
-    let value = found.and_then(|text| serde_json::from_str::<Value>(text).ok());
-    json!({"found": value.is_some(), "value": value})
+/// The answer to `state.get`: the value digit by digit.
+fn shown(found: Option<&str>) -> Json {
+    #[derive(Serialize)]
+    struct Shown {
+        found: bool,
+        value: Option<Json>,
+    }
+    let value = found.and_then(|text| Json::parse(text.to_owned()).ok());
+    Json::of(&Shown { found: value.is_some(), value }).expect("a flag and JSON can be written")
+}
+
+fn found(found: bool) -> Json {
+    Json::from(&json!({"found": found}))
 }

@@ -8,6 +8,7 @@ mod environments;
 mod mcp_wire;
 mod probes;
 mod product;
+mod saving;
 mod server;
 mod store_contract;
 mod web;

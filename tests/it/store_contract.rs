@@ -10,7 +10,7 @@ mod search;
 
 use omniforge::clock::Clock;
 use omniforge::model::{
-    Grants, Language, Mode, PrincipalId, RunId, RunRow, SandboxLevel, Style, Timestamp, ToolDefinition, ToolName,
+    Grants, Json, Language, Mode, PrincipalId, RunId, RunRow, SandboxLevel, Style, Timestamp, ToolDefinition, ToolName,
 };
 use omniforge::store::{NewTool, NewVersion, PrincipalKind, Serving, Store};
 use serde_json::json;
@@ -65,7 +65,7 @@ impl Bench {
             client: Some("claude-code 2.1".to_owned()),
             door: "mcp".to_owned(),
             instance: "instance-1".to_owned(),
-            arguments: r#"{"a":1}"#.to_owned(),
+            arguments: Json::parse(r#"{"a":1}"#.to_owned()).unwrap(),
             coerced: vec!["/a".to_owned()],
             queued_at: self.clock.now(),
             started_at: None,

@@ -15,6 +15,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::model::Json;
+
 /// The harness on disk, compiled, and the interpreters that run it.
 struct Fixture {
     directory: tempfile::TempDir,
@@ -59,7 +61,7 @@ impl Call {
     fn new(language: &'static str, code: &str, arguments: &str) -> Self {
         let context = json!({"tool": "sum", "version": 3, "run_id": "run", "request_id": 7, "meta": {"a": 1},
             "caller": "owner", "client_capabilities": {"sampling": {}}});
-        let arguments: Box<serde_json::value::RawValue> = serde_json::from_str(arguments).unwrap();
+        let arguments: Json = serde_json::from_str(arguments).unwrap();
         let request = json!({"style": "function", "code": code, "context": context, "result_limit": 4 << 20,
             "inspect": false, "language": language});
         Self { language, request, environment: None, stdin: arguments.get().to_owned(), raw: None }

@@ -1,8 +1,11 @@
 //! What an author gave: the fields of `omniforge_create_tool` and `omniforge_update_tool`, cleaned and checked one by one.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::{grants, listing};
 use crate::model::{Ceilings, Grants, Language, Mode};
 
 /// The most bytes of code.
@@ -11,8 +14,6 @@ const CODE_BYTES: usize = 1 << 20;
 const DESCRIPTION_BYTES: usize = 4 << 10;
 /// The most dependencies.
 const DEPENDENCIES: usize = 64;
-/// The most bytes of `meta` and of `icons`.
-const EXTRA_BYTES: usize = 64 << 10;
 
 /// The fields of a save. A field that was left out is `None`; one that was given as `null` is `Some(None)` where an
 /// update can take it back.
@@ -49,7 +50,8 @@ pub struct Draft {
     /// Mebibytes.
     #[serde(deserialize_with = "given")]
     pub memory_mb: Option<Option<u64>>,
-    /// Hosts.
+    /// Hosts; a text alone is a list of one.
+    #[serde(deserialize_with = "one_or_many")]
     pub network: Option<Vec<String>>,
     /// Names of secrets.
     pub secrets: Option<Vec<String>>,
@@ -80,6 +82,20 @@ where
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Option::<Given>::deserialize(deserializer)? {
+        None => None,
+        Some(Given::One(entry)) => Some(vec![entry]),
+        Some(Given::Many(entries)) => Some(entries),
+    })
+}
+
 /// A field that can't be used: its name, what is wrong and what would be right.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("`{field}`: {problem}")]
@@ -90,7 +106,7 @@ pub struct FieldError {
     pub problem: String,
 }
 
-fn wrong<T>(field: &'static str, problem: impl Into<String>) -> Result<T, FieldError> {
+pub(super) fn wrong<T>(field: &'static str, problem: impl Into<String>) -> Result<T, FieldError> {
     Err(FieldError { field, problem: problem.into() })
 }
 
@@ -105,9 +121,18 @@ impl Draft {
         self.check_limits(ceilings)?;
         self.check_lists()?;
         self.check_later()?;
-        check_annotations(self.annotations.as_ref())?;
-        check_icons(self.icons.as_deref())?;
-        check_meta(self.meta.as_ref().and_then(Option::as_ref))?;
+        if let Some(annotations) = &mut self.annotations {
+            listing::check_annotations(annotations)?;
+        }
+        if let Some(icons) = &self.icons {
+            listing::check_icons(icons)?;
+        }
+        if let Some(Some(meta)) = &self.meta {
+            listing::check_meta(meta)?;
+        }
+        self.network = self.network.as_deref().map(grants::network).transpose()?;
+        self.secrets = self.secrets.take().map(grants::secrets).transpose()?;
+        self.calls = self.calls.take().map(grants::calls).transpose()?;
         Ok(self)
     }
 
@@ -161,13 +186,13 @@ impl Draft {
         Ok(())
     }
 
-    fn check_lists(&self) -> Result<(), FieldError> {
+    fn check_lists(&mut self) -> Result<(), FieldError> {
         if let Some(list) = &self.dependencies
             && list.len() > DEPENDENCIES
         {
             return wrong("dependencies", format!("{} are given; at most {DEPENDENCIES} are allowed", list.len()));
         }
-        if let Some(tags) = &self.tags {
+        if let Some(tags) = &mut self.tags {
             if tags.len() > 32 {
                 return wrong("tags", "more than 32 are given");
             }
@@ -175,6 +200,7 @@ impl Draft {
             {
                 return wrong("tags", format!("`{bad}` is not 1 to 64 visible characters"));
             }
+            keep_first(tags);
         }
         Ok(())
     }
@@ -217,6 +243,12 @@ impl Draft {
     }
 }
 
+/// Drops what stands in the list already.
+pub(super) fn keep_first(list: &mut Vec<String>) {
+    let mut seen = HashSet::new();
+    list.retain(|item| seen.insert(item.clone()));
+}
+
 /// Removes what can hide or reorder text: control characters (but line breaks and tabs), bidirectional controls,
 /// zero-width characters, and the invisible tag characters.
 pub fn clean(text: &str) -> String {
@@ -227,48 +259,6 @@ pub fn clean(text: &str) -> String {
                 | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
     };
     text.chars().filter(|c| !hidden(*c)).collect::<String>().trim().to_owned()
-}
-
-const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-
-fn check_annotations(annotations: Option<&Map<String, Value>>) -> Result<(), FieldError> {
-    for (key, value) in annotations.into_iter().flatten() {
-        let right =
-            if key == "title" { value.is_string() } else { HINTS.contains(&key.as_str()) && value.is_boolean() };
-        if !right {
-            let known = format!("title (text), {} (true or false)", HINTS.join(", "));
-            return wrong("annotations", format!("`{key}`: {value} is not usable; known are {known}"));
-        }
-    }
-    Ok(())
-}
-
-fn check_icons(icons: Option<&[Value]>) -> Result<(), FieldError> {
-    let Some(icons) = icons else { return Ok(()) };
-    for (index, icon) in icons.iter().enumerate() {
-        let source = icon.get("src").and_then(Value::as_str).unwrap_or_default();
-        if !(source.starts_with("https://") || source.starts_with("data:image/")) {
-            return wrong("icons", format!("/{index}/src must be an https: URL or a data:image/… URI"));
-        }
-    }
-    if Value::from(icons).to_string().len() > EXTRA_BYTES {
-        return wrong("icons", format!("they are more than {EXTRA_BYTES} bytes"));
-    }
-    Ok(())
-}
-
-fn check_meta(meta: Option<&Map<String, Value>>) -> Result<(), FieldError> {
-    let Some(meta) = meta else { return Ok(()) };
-    if let Some(key) = meta.keys().find(|key| key.contains("modelcontextprotocol") || key.starts_with("omniforge/")) {
-        return wrong(
-            "meta",
-            format!("the key `{key}` is reserved; use a prefix of your own, such as `example.com/{key}`"),
-        );
-    }
-    if serde_json::to_string(meta).map_or(0, |text| text.len()) > EXTRA_BYTES {
-        return wrong("meta", format!("it is more than {EXTRA_BYTES} bytes"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -294,7 +284,22 @@ mod tests {
         assert!(problem(json!({"annotations": {"readOnly": true}})).contains("readOnlyHint"));
         assert!(problem(json!({"icons": [{"src": "javascript:x"}]})).contains("/0/src"));
         assert!(problem(json!({"meta": {"io.modelcontextprotocol/x": 1}})).contains("reserved"));
+        assert!(problem(json!({"network": ["a b"]})).contains("`network`: `a b` is no host"));
+        assert!(problem(json!({"secrets": ["a b"]})).contains("`secrets`: `a b`"));
+        assert!(problem(json!({"calls": ["omniforge_x"]})).contains("`calls`: "));
         assert!(problem(json!({"tags": ["a\u{200b}"]})).contains("`tags`"));
+    }
+
+    #[test]
+    fn lists_are_normalised_and_hold_nothing_twice() {
+        let draft: Draft = serde_json::from_value(
+            json!({"network": "FULL.example", "tags": ["a", "b", "a"], "secrets": ["A", "A"], "calls": ["t", "t"]}),
+        )
+        .unwrap();
+        let draft = draft.checked(&Ceilings::default()).unwrap();
+        let one = |text: &str| Some(vec![text.to_owned()]);
+        assert_eq!((draft.network, draft.secrets, draft.calls), (one("full.example"), one("A"), one("t")));
+        assert_eq!(draft.tags.unwrap(), ["a", "b"]);
     }
 
     #[test]

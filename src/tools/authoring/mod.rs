@@ -2,6 +2,8 @@
 
 mod assemble;
 mod draft;
+mod grants;
+mod listing;
 mod warnings;
 
 pub use assemble::{Assembled, Parts, check_mode, requirements, tool_name};

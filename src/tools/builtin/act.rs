@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, Named, parse};
-use crate::model::{CallReply, Content, ToolDefinition, VersionNumber};
+use crate::model::{CallReply, Content, Json, ToolDefinition, VersionNumber};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
 use crate::tools::domain::{Answer, CallError, CallRequest};
 use crate::tools::invoke::{Done, Invocation};
 use crate::tools::reply::reply_text;
-use crate::tools::{Tools, catalog, internal};
+use crate::tools::{Tools, catalog};
 
 #[derive(Deserialize)]
 struct Switch {
@@ -25,23 +24,21 @@ struct Switch {
 #[derive(Deserialize)]
 struct Call {
     name: String,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    arguments: Option<Json>,
 }
 
 #[derive(Deserialize)]
 struct Test {
     name: Option<String>,
     version: Option<VersionNumber>,
-    #[serde(default)]
-    arguments: Map<String, Value>,
+    arguments: Option<Json>,
     #[serde(flatten)]
     draft: Draft,
 }
 
 impl Tools {
     pub(super) async fn builtin_delete(&self, call: BuiltinCall) -> Handled {
-        let Named { name } = parse(call.arguments)?;
+        let Named { name } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         let id = tool.id.clone();
         let deleted = self.write(move |store| async move { store.delete_tool(&id).await }).await?;
@@ -53,7 +50,7 @@ impl Tools {
     }
 
     pub(super) async fn builtin_set_enabled(&self, call: BuiltinCall) -> Handled {
-        let Switch { name, enabled } = parse(call.arguments)?;
+        let Switch { name, enabled } = parse(&call.arguments)?;
         let id = self.owned(&call.caller, &name).await?.id;
         let tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
         self.audit(&call.caller, "tool.set_enabled", &name, (json!({"enabled": enabled}), None)).await;
@@ -66,10 +63,10 @@ impl Tools {
     }
 
     pub(super) async fn builtin_call(&self, call: BuiltinCall) -> Result<Answer, Failed> {
-        let Call { name, arguments } = parse(call.arguments)?;
+        let Call { name, arguments } = parse(&call.arguments)?;
         let request = CallRequest {
             name,
-            arguments: Some(raw(&arguments)?),
+            arguments,
             request_id: call.request_id,
             meta: call.meta,
             client: call.client,
@@ -82,8 +79,8 @@ impl Tools {
         }
     }
 
-    pub(super) async fn builtin_test(&self, mut call: BuiltinCall) -> Result<Answer, Failed> {
-        let Test { name, version, arguments, draft } = parse(call.arguments.take())?;
+    pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Result<Answer, Failed> {
+        let Test { name, version, arguments, draft } = parse(&call.arguments)?;
         let (tested, definition, warnings) = match (name, draft.code.is_some()) {
             (None, true) => {
                 let understood = self.understand("(unsaved)", draft, (None, None)).await?;
@@ -108,12 +105,12 @@ impl Tools {
         call: BuiltinCall,
         tested: Option<(crate::model::ToolId, VersionNumber, String)>,
         definition: ToolDefinition,
-        arguments: Map<String, Value>,
+        arguments: Option<Json>,
     ) -> Result<Attended, Failed> {
         let checks = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         let checks = checks.map_err(|error| Failed::Refused(error.to_string()))?;
         let strict = self.options.strict_arguments || definition.strict_arguments;
-        let arguments = arguments::check(checks.clone(), Some(raw(&arguments)?), strict, &self.validations).await;
+        let arguments = arguments::check(checks.clone(), arguments, strict, &self.validations).await;
         let arguments = arguments.map_err(|error: ArgumentsError| Failed::Refused(error.to_string()))?;
         let (version, name) = match tested {
             Some((tool, number, name)) => (Some((tool, number)), name),
@@ -136,11 +133,6 @@ impl Tools {
         };
         Ok(self.attend(invocation, call.resume, call.lines).await?)
     }
-}
-
-fn raw(arguments: &Map<String, Value>) -> Result<Box<RawValue>, Failed> {
-    serde_json::value::to_raw_value(arguments)
-        .map_err(|error| Failed::Broken(internal("arguments can't be written as JSON", &error)))
 }
 
 /// The answer, then what a test shows besides: run id, ending, times, log, both streams.

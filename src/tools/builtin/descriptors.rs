@@ -247,7 +247,7 @@ fn fields() -> Map<String, Value> {
         "tags": strings("Words to find it by"),
         "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "description": "Default 60"},
         "memory_mb": {"type": "integer", "minimum": 16, "description": "Default 512"},
-        "network": strings("Hosts it may reach, such as api.example.com:443. Needs approval"),
+        "network": {"type": ["array", "string"], "items": {"type": "string"}, "description": "Hosts it may reach, such as api.example.com:443 or *.example.org; or \"full\". Needs approval"},
         "secrets": strings("Secrets it may read. Needs approval"),
         "calls": strings("Tools with reach that it calls. Needs approval"),
         "mode": {"enum": ["auto", "sync", "async"], "default": "auto"},

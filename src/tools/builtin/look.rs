@@ -35,7 +35,7 @@ struct History {
 
 impl Tools {
     pub(super) async fn builtin_get(&self, call: BuiltinCall) -> Handled {
-        let Get { name, version } = parse(call.arguments)?;
+        let Get { name, version } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         let version = self.version(&tool.id, version.unwrap_or(tool.latest_version)).await?;
         let definition = &version.definition;
@@ -66,7 +66,7 @@ impl Tools {
     }
 
     pub(super) async fn builtin_list(&self, call: BuiltinCall) -> Handled {
-        let list: List = parse(call.arguments)?;
+        let list: List = parse(&call.arguments)?;
         let search = ToolSearch {
             text: list.query,
             tags: list.tag.into_iter().collect(),
@@ -90,7 +90,7 @@ impl Tools {
     }
 
     pub(super) async fn builtin_history(&self, call: BuiltinCall) -> Handled {
-        let History { name, from, to } = parse(call.arguments)?;
+        let History { name, from, to } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         if from.is_some() || to.is_some() {
             let to = to.unwrap_or(tool.latest_version);

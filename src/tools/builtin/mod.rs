@@ -7,8 +7,8 @@ mod look;
 mod runs;
 mod save;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::arguments;
@@ -16,7 +16,7 @@ use super::attend::Lines;
 use super::authoring::FieldError;
 use super::domain::{Answer, CallError, CallRequest, Resume};
 use super::{Tools, internal};
-use crate::model::{CallReply, Caller, ClientFacts, Tool};
+use crate::model::{CallReply, Caller, ClientFacts, Json, Tool};
 use crate::store::StoreError;
 
 pub use descriptors::Builtin;
@@ -25,7 +25,7 @@ pub use save::SAVED;
 /// A built-in call whose arguments were accepted.
 struct BuiltinCall {
     caller: Caller,
-    arguments: Value,
+    arguments: Json,
     client: ClientFacts,
     door: &'static str,
     request_id: String,
@@ -38,6 +38,8 @@ struct BuiltinCall {
 enum Failed {
     /// The caller can mend it: what was wrong and what would be right.
     Refused(String),
+    /// Another change came first; looking again may help.
+    Overtaken(StoreError),
     /// It is no matter of this call's text.
     Broken(CallError),
 }
@@ -57,10 +59,10 @@ impl From<CallError> for Failed {
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NoSuchVersion { .. } => {
-                Self::Refused(error.to_string())
+            StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NameTaken { .. } => {
+                Self::Overtaken(error)
             }
-            StoreError::NameTaken { .. } => Self::Refused(error.to_string()),
+            StoreError::NoSuchVersion { .. } => Self::Refused(error.to_string()),
             other => Self::Broken(internal("the store failed", &other)),
         }
     }
@@ -85,7 +87,7 @@ impl Tools {
         let checks = self.builtins[&builtin].clone();
         let strict = self.options.strict_arguments;
         let arguments = match arguments::check(checks, request.arguments, strict, &self.validations).await {
-            Ok(checked) => checked.value,
+            Ok(checked) => checked.json,
             Err(error) => return error.answer().map(Answer::Reply),
         };
         let call = BuiltinCall {
@@ -106,6 +108,7 @@ impl Tools {
         match answer {
             Ok(answer) => Ok(answer),
             Err(Failed::Refused(text)) => Ok(Answer::Reply(CallReply::error(text))),
+            Err(Failed::Overtaken(error)) => Ok(Answer::Reply(CallReply::error(error.to_string()))),
             Err(Failed::Broken(error)) => Err(error),
         }
     }
@@ -149,7 +152,13 @@ impl Tools {
 }
 
 /// Reads arguments that the schema has already accepted.
-fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, Failed> {
-    serde_json::from_value(arguments)
+fn parse<T: DeserializeOwned>(arguments: &Json) -> Result<T, Failed> {
+    serde_json::from_str(arguments.get())
         .map_err(|error| Failed::Refused(format!("Arguments do not match inputSchema:\n- {error}")))
+}
+
+/// A reply with a value: structured, and its JSON as text.
+fn reply(value: &impl Serialize) -> Handled {
+    let json = Json::of(value).map_err(|error| Failed::Broken(internal("a reply can't be written as JSON", &error)))?;
+    Ok(CallReply::json(json))
 }

@@ -1,11 +1,12 @@
 //! Built-ins that show and stop runs.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{BuiltinCall, Failed, Handled, parse};
+use super::{BuiltinCall, Failed, Handled, parse, reply};
 use crate::clock::rfc3339;
-use crate::model::{CallReply, Ending, RunId, RunRow};
+use crate::model::{CallReply, Ending, Json, RunId, RunRow, SandboxLevel, VersionNumber};
 use crate::store::{RunFilter, RunState};
 use crate::tools::Tools;
 
@@ -29,16 +30,16 @@ struct List {
 
 impl Tools {
     pub(super) async fn builtin_get_run(&self, call: BuiltinCall) -> Handled {
-        let OneRun { run_id } = parse(call.arguments)?;
+        let OneRun { run_id } = parse(&call.arguments)?;
         let id = parse_id(&run_id)?;
         let row = self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal));
         let row = row.ok_or_else(|| unknown(&run_id))?;
-        Ok(CallReply::value(shown(&row)))
+        reply(&shown(&row))
     }
 
     /// A run in the words of nanoHUB: `running`, or `done` with a result, `error`, `cancelled`, `not_found`.
     pub(super) async fn builtin_job_result(&self, call: BuiltinCall) -> Handled {
-        let Job { job_id } = parse(call.arguments)?;
+        let Job { job_id } = parse(&call.arguments)?;
         let row = match job_id.parse().map(RunId) {
             Ok(id) => self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal)),
             Err(_) => None,
@@ -64,7 +65,7 @@ impl Tools {
     }
 
     pub(super) async fn builtin_list_runs(&self, call: BuiltinCall) -> Handled {
-        let List { tool, ending, before, limit } = parse(call.arguments)?;
+        let List { tool, ending, before, limit } = parse(&call.arguments)?;
         let filter = RunFilter {
             principal: call.caller.sees_only().cloned(),
             tool_name: tool,
@@ -84,7 +85,7 @@ impl Tools {
     }
 
     pub(super) fn builtin_cancel_run(&self, call: &BuiltinCall) -> Handled {
-        let OneRun { run_id } = parse(call.arguments.clone())?;
+        let OneRun { run_id } = parse(&call.arguments)?;
         let id = parse_id(&run_id)?;
         if self.live.cancel(id, call.caller.sees_only()) {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
@@ -114,28 +115,52 @@ fn unknown(id: &str) -> Failed {
     Failed::Refused(format!("there is no run {id}; omniforge_list_runs shows those there are"))
 }
 
-fn shown(row: &RunRow) -> Value {
-    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    json!({
-        "run_id": row.id.to_string(),
-        "tool": row.tool_name,
-        "version": row.version,
-        "status": row.ending.as_ref().map_or("running", |ending| ending.as_str()),
-        "ending": row.ending,
-        "is_error": row.is_error,
-        "arguments": json(&row.arguments),
-        "coerced": row.coerced,
-        "result": row.result.as_deref().map(json),
-        "stdout": row.stdout,
-        "stderr": row.stderr,
-        "log": row.log.lines().map(json).collect::<Vec<_>>(),
-        "client": row.client,
-        "door": row.door,
-        "queued_at": rfc3339(row.queued_at),
-        "started_at": row.started_at.map(rfc3339),
-        "ended_at": row.ended_at.map(rfc3339),
-        "cpu_ms": row.cpu_ms,
-        "peak_memory_bytes": row.peak_memory_bytes,
-        "sandbox": row.sandbox,
-    })
+/// A run as `omniforge_get_run` shows it. What the caller sent and the script said stands in it digit by digit.
+#[derive(Serialize)]
+struct Shown<'a> {
+    run_id: String,
+    tool: &'a str,
+    version: Option<VersionNumber>,
+    status: &'static str,
+    ending: &'a Option<Ending>,
+    is_error: bool,
+    arguments: &'a Json,
+    coerced: &'a [String],
+    result: Option<&'a RawValue>,
+    stdout: &'a str,
+    stderr: &'a str,
+    log: Vec<&'a RawValue>,
+    client: &'a Option<String>,
+    door: &'a str,
+    queued_at: String,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    cpu_ms: i64,
+    peak_memory_bytes: i64,
+    sandbox: SandboxLevel,
+}
+
+fn shown(row: &RunRow) -> Shown<'_> {
+    Shown {
+        run_id: row.id.to_string(),
+        tool: &row.tool_name,
+        version: row.version,
+        status: row.ending.as_ref().map_or("running", |ending| ending.as_str()),
+        ending: &row.ending,
+        is_error: row.is_error,
+        arguments: &row.arguments,
+        coerced: &row.coerced,
+        result: row.result.as_deref().and_then(|result| serde_json::from_str(result).ok()),
+        stdout: &row.stdout,
+        stderr: &row.stderr,
+        log: row.log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+        client: &row.client,
+        door: &row.door,
+        queued_at: rfc3339(row.queued_at),
+        started_at: row.started_at.map(rfc3339),
+        ended_at: row.ended_at.map(rfc3339),
+        cpu_ms: row.cpu_ms,
+        peak_memory_bytes: row.peak_memory_bytes,
+        sandbox: row.sandbox,
+    }
 }

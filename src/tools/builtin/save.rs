@@ -7,15 +7,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, parse};
-use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolName, ToolVersion, VersionNumber};
+use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber};
 use crate::runner::EnvironmentState;
 use crate::store::{AuditEntry, NewTool, NewVersion, Serving, Store, StoreError};
 use crate::tools::authoring::{self, Assembled, Draft, Parts};
-use crate::tools::{Tools, catalog, internal};
+use crate::tools::{Tools, catalog, internal, schema};
 use crate::trust;
 
 /// Where the reply's `_meta` tells programs which version stands now, and whether it is an old one.
 pub const SAVED: &str = "omniforge/saved";
+
+/// How often a save is tried that others overtake.
+const ATTEMPTS: usize = 8;
 
 #[derive(Deserialize)]
 struct Create {
@@ -45,55 +48,97 @@ pub(super) struct Understood {
     pub(super) warnings: Vec<String>,
 }
 
-/// What is saved now, under which name, and how the reply begins.
+/// What is saved now, and what the reply says of it.
 struct Saved {
     tool: Tool,
     version: ToolVersion,
     verb: &'static str,
     /// The latest version said the same: there is no new one.
     unchanged: bool,
+    warnings: Vec<String>,
+    /// What stood before.
+    before: Option<ToolDefinition>,
 }
 
 impl Tools {
-    pub(super) async fn builtin_create(&self, mut call: BuiltinCall) -> Handled {
-        let Create { name, replace, draft } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_create(&self, call: BuiltinCall) -> Handled {
+        let Create { name, replace, draft } = parse(&call.arguments)?;
         let name = authoring::tool_name(&name)?;
-        if let Some(existing) = self.store.get_tool_by_name(name.as_str()).await? {
-            if !replace || existing.owner != call.caller.principal {
-                return Err(taken(&name, existing.owner == call.caller.principal));
+        for _ in 0..ATTEMPTS {
+            let done = match self.store.get_tool_by_name(name.as_str()).await? {
+                Some(existing) if !replace || existing.owner != call.caller.principal => {
+                    return Err(taken(&name, existing.owner == call.caller.principal));
+                }
+                Some(existing) => self.change(&call.caller, &existing.id, &draft, "replace").await,
+                None => self.create(&call.caller, &name, draft.clone()).await,
+            };
+            match done {
+                Err(Failed::Overtaken(StoreError::NameTaken { .. } | StoreError::NoSuchTool)) => {}
+                done => return self.saved(&call, done?).await,
             }
-            return self.change(&call, existing, draft, "replace").await;
         }
+        Err(busy(name.as_str()))
+    }
+
+    async fn create(&self, caller: &Caller, name: &ToolName, draft: Draft) -> Result<Saved, Failed> {
         if draft.code.is_none() {
             return Err(Failed::Refused("`code`: it is missing".into()));
         }
         let enabled = draft.enabled.unwrap_or(true);
-        let understood = self.understand(name.as_str(), draft, (None, None)).await?;
-        let version = self.new_version(&call.caller, understood.definition, "create".into(), None)?;
-        let new = NewTool { name: name.clone(), owner: call.caller.principal.clone(), enabled, version };
-        let (tool, version) = match self.write(move |store| async move { store.create_tool(&new).await }).await {
-            Err(Failed::Refused(_)) => return Err(taken(&name, false)),
-            other => other?,
-        };
-        let saved = Saved { tool, version, verb: "Created", unchanged: false };
-        self.saved(&call, saved, understood.warnings, None).await
+        let Understood { definition, warnings } = self.understand(name.as_str(), draft, (None, None)).await?;
+        let version = self.new_version(caller, definition, "create".into(), None)?;
+        let new = NewTool { name: name.clone(), owner: caller.principal.clone(), enabled, version };
+        let (tool, version) = self.write(move |store| async move { store.create_tool(&new).await }).await?;
+        Ok(Saved { tool, version, verb: "Created", unchanged: false, warnings, before: None })
     }
 
-    pub(super) async fn builtin_update(&self, mut call: BuiltinCall) -> Handled {
-        let Update { name, draft } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_update(&self, call: BuiltinCall) -> Handled {
+        let Update { name, draft } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
-        self.change(&call, tool, draft, "update").await
+        let saved = self.change(&call.caller, &tool.id, &draft, "update").await?;
+        self.saved(&call, saved).await
+    }
+
+    async fn change(&self, caller: &Caller, tool: &ToolId, draft: &Draft, note: &'static str) -> Result<Saved, Failed> {
+        self.in_turn(tool, |tool| self.change_newest(caller, tool, draft.clone(), note)).await
+    }
+
+    /// Works on a tool as it stands when its turn has come, and again when another process was faster: what a draft
+    /// doesn't name is then kept of what that process saved.
+    async fn in_turn<F>(&self, id: &ToolId, work: impl Fn(Tool) -> F) -> Result<Saved, Failed>
+    where
+        F: Future<Output = Result<Saved, Failed>>,
+    {
+        let _turn = self.turns.take(id).await;
+        for _ in 0..ATTEMPTS {
+            let tool = self.store.get_tool(id).await?.ok_or(StoreError::NoSuchTool)?;
+            let name = tool.name.clone();
+            match work(tool).await {
+                Err(Failed::Overtaken(StoreError::VersionConflict { .. })) => {
+                    tracing::debug!(tool.name = %name, "Another process saved `{name}` meanwhile; trying again");
+                }
+                done => return done,
+            }
+        }
+        Err(busy("the tool"))
     }
 
     /// Saves the next version of a tool, unless the latest one says the same, and its switch where the draft names one.
-    async fn change(&self, call: &BuiltinCall, tool: Tool, draft: Draft, note: &'static str) -> Handled {
+    async fn change_newest(
+        &self,
+        caller: &Caller,
+        tool: Tool,
+        draft: Draft,
+        note: &'static str,
+    ) -> Result<Saved, Failed> {
         let latest = self.version(&tool.id, tool.latest_version).await?;
         let before = latest.definition.clone();
         let enabled = draft.enabled;
         // A replacement forgets what stood before; an update keeps what it doesn't name.
         let kept = (note == "update").then_some(&before);
-        let understood = self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
-        let version = self.new_version(&call.caller, understood.definition, note.into(), Some(&tool))?;
+        let Understood { definition, warnings } =
+            self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
+        let version = self.new_version(caller, definition, note.into(), Some(&tool))?;
         let id = tool.id.clone();
         let unchanged = text_of(&before)? == text_of(&version.definition)?;
         let (mut tool, version) = if unchanged {
@@ -104,10 +149,10 @@ impl Tools {
         if let Some(enabled) = enabled.filter(|enabled| *enabled != tool.enabled) {
             let id = tool.id.clone();
             tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
-            self.audit(&call.caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
+            self.audit(caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
         }
         let verb = if unchanged { "Unchanged:" } else { "Saved" };
-        self.saved(call, Saved { tool, version, verb, unchanged }, understood.warnings, Some(&before)).await
+        Ok(Saved { tool, version, verb, unchanged, warnings, before: Some(before) })
     }
 
     /// Lets the latest version serve where a new one like it would: nothing may wait for approval any more, or an
@@ -127,18 +172,21 @@ impl Tools {
         Ok(tool)
     }
 
-    pub(super) async fn builtin_rollback(&self, mut call: BuiltinCall) -> Handled {
-        let Rollback { name, version: number } = parse(std::mem::take(&mut call.arguments))?;
+    pub(super) async fn builtin_rollback(&self, call: BuiltinCall) -> Handled {
+        let Rollback { name, version } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
+        let saved = self.in_turn(&tool.id, |tool| self.roll_back(&call.caller, tool, version)).await?;
+        self.saved(&call, saved).await
+    }
+
+    async fn roll_back(&self, caller: &Caller, tool: Tool, number: VersionNumber) -> Result<Saved, Failed> {
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
-        let before = self.version(&tool.id, latest).await?.definition;
-        let note = format!("rollback to {number}");
-        let version = self.new_version(&call.caller, target.definition, note, Some(&tool))?;
+        let before = Some(self.version(&tool.id, latest).await?.definition);
+        let version = self.new_version(caller, target.definition, format!("rollback to {number}"), Some(&tool))?;
         let id = tool.id;
         let (tool, version) =
             self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
-        let saved = Saved { tool, version, verb: "Rolled back", unchanged: false };
-        self.saved(&call, saved, Vec::new(), Some(&before)).await
+        Ok(Saved { tool, version, verb: "Rolled back", unchanged: false, warnings: Vec::new(), before })
     }
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
@@ -166,6 +214,7 @@ impl Tools {
         authoring::check_mode(&definition)?;
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
+        schema::check_headers(&definition.input_schema).map_err(|error| Failed::Refused(error.to_string()))?;
         definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
         Ok(Understood { definition, warnings })
     }
@@ -218,14 +267,8 @@ impl Tools {
     }
 
     /// Records the save, starts the environment, and says what was understood and what comes next.
-    async fn saved(
-        &self,
-        call: &BuiltinCall,
-        saved: Saved,
-        mut warnings: Vec<String>,
-        before: Option<&ToolDefinition>,
-    ) -> Handled {
-        let Saved { tool, version, verb, unchanged } = saved;
+    async fn saved(&self, call: &BuiltinCall, saved: Saved) -> Handled {
+        let Saved { tool, version, verb, unchanged, mut warnings, before } = saved;
         if !unchanged {
             let detail = json!({"version": version.number, "note": version.note});
             self.audit(&call.caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
@@ -234,7 +277,7 @@ impl Tools {
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
         let others = self.store.folded_names(&call.caller.principal).await?;
         warnings.extend(authoring::fold_warning(&tool.name, &others));
-        if let Some(before) = before {
+        if let Some(before) = &before {
             warnings.extend(authoring::breaking_changes(&before.input_schema, &definition.input_schema));
         }
         let mut text = format!("{verb} `{}`, version {}.\n", tool.name, version.number);
@@ -289,6 +332,10 @@ impl Tools {
 fn text_of(definition: &ToolDefinition) -> Result<String, Failed> {
     serde_json::to_string(definition)
         .map_err(|error| Failed::Broken(internal("a definition can't be written as JSON", &error)))
+}
+
+fn busy(what: &str) -> Failed {
+    Failed::Refused(format!("{what} is changed by others all the time; nothing was saved, try again in a moment"))
 }
 
 fn taken(name: &ToolName, mine: bool) -> Failed {

@@ -4,35 +4,37 @@ use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
+use super::splice::Replacement;
+
 /// The most values coerced in one call.
 const MOST: usize = 64;
 
-/// The pointers of the values that were coerced; empty when nothing was.
-pub type Coerced = Vec<String>;
-
 /// Replaces each string that is exactly the JSON of a number, boolean, array or object where the schema accepts that
-/// and excludes strings (`"10"` becomes `10`; `"ten"` and `"10 "` stay). What doesn't help is left as it was.
-pub fn coerce(validator: &Validator, schema: &Value, arguments: &mut Value) -> Coerced {
-    let mut coerced = Coerced::new();
+/// and excludes strings (`"10"` becomes `10`; `"ten"` and `"10 "` stay). What doesn't help is left as it was. Returns
+/// what was replaced, in order.
+pub fn coerce(validator: &Validator, schema: &Value, arguments: &mut Value) -> Vec<Replacement> {
+    let mut coerced: Vec<Replacement> = Vec::new();
     while coerced.len() < MOST {
         let next = validator.iter_errors(arguments).find_map(|error| {
             let text = error.instance().as_str()?;
             let wanted = excludes_strings(error.kind(), schema, &error.schema_path().to_string());
             let value = wanted.then(|| parse_exactly(text)).flatten()?;
             let pointer = error.instance_path().to_string();
-            (!coerced.contains(&pointer)).then_some((pointer, value))
+            let fresh = coerced.iter().all(|done| done.pointer != pointer);
+            fresh.then(|| (Replacement { pointer, text: text.to_owned() }, value))
         });
-        let Some((pointer, value)) = next else { break };
-        let Some(slot) = arguments.pointer_mut(&pointer) else { break };
+        let Some((next, value)) = next else { break };
+        let Some(slot) = arguments.pointer_mut(&next.pointer) else { break };
         let before = std::mem::replace(slot, value);
-        let still_wrong = validator.iter_errors(arguments).any(|error| error.instance_path().to_string() == pointer);
+        let still_wrong =
+            validator.iter_errors(arguments).any(|error| error.instance_path().to_string() == next.pointer);
         if still_wrong {
-            if let Some(slot) = arguments.pointer_mut(&pointer) {
+            if let Some(slot) = arguments.pointer_mut(&next.pointer) {
                 *slot = before;
             }
             break;
         }
-        coerced.push(pointer);
+        coerced.push(next);
     }
     coerced
 }
@@ -72,12 +74,12 @@ mod tests {
     use super::super::compile;
     use super::*;
 
-    fn coerced(property: Value, given: Value) -> (Value, Coerced) {
+    fn coerced(property: Value, given: Value) -> (Value, Vec<String>) {
         let schema = json!({"type": "object", "properties": {"a": property}});
         let validator = compile("input_schema", &schema).unwrap();
         let mut arguments = json!({"a": given});
         let list = coerce(&validator, &schema, &mut arguments);
-        (arguments["a"].clone(), list)
+        (arguments["a"].clone(), list.into_iter().map(|done| done.pointer).collect())
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! Schemas are stored and served verbatim; nothing here changes one.
 
 mod coerce;
+mod headers;
 mod limits;
+mod splice;
 
 use std::fmt::Write as _;
 
@@ -11,7 +13,9 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-pub use coerce::{Coerced, coerce};
+pub use coerce::coerce;
+pub use headers::check_headers;
+pub use splice::splice;
 
 /// The most bytes of a schema's JSON.
 const SCHEMA_BYTES: usize = 256 * 1024;

@@ -97,6 +97,20 @@ SAVES = {
         ["input_schema", "x-mcp-header"],
     ),
     "a header for a list": (with_schema(of(type="array", **{"x-mcp-header": "List"})), ["input_schema", "x-mcp-header"]),
+    "a header for a number": (
+        with_schema(of(type="number", **{"x-mcp-header": "Amount"})),
+        ["input_schema", "/properties/a/x-mcp-header", "integer"],
+    ),
+    "a header inside a list": (
+        with_schema(of(type="array", items={"type": "string", "x-mcp-header": "Item"})),
+        ["/properties/a/items/x-mcp-header"],
+    ),
+    "a header twice": (
+        with_schema(
+            {"type": "object", "properties": {name: {"type": "string", "x-mcp-header": name} for name in ["region", "Region"]}}
+        ),
+        ["/properties/Region/x-mcp-header", "/properties/region/x-mcp-header"],
+    ),
     "no time": ({"code": GOOD, "timeout_seconds": 0}, ["timeout_seconds"]),
     "a negative time": ({"code": GOOD, "timeout_seconds": -1}, ["timeout_seconds"]),
     "too much time": ({"code": GOOD, "timeout_seconds": 1e9}, ["`timeout_seconds`"]),
@@ -110,6 +124,18 @@ SAVES = {
     "a script for an icon": ({"code": GOOD, "icons": [{"src": "javascript:alert(1)"}]}, ["`icons`"]),
     "an unknown mode": ({"code": GOOD, "mode": "soon"}, ["mode"]),
     "a host that is none": ({"code": GOOD, "network": ["not a host"]}, ["`network`", "not a host"]),
+    "a URL for a host": ({"code": GOOD, "network": ["https://a.example.org/x"]}, ["`network`", "`a.example.org:443`"]),
+    "a port that is none": ({"code": GOOD, "network": ["a.example.org:70000"]}, ["`network`", "`a.example.org:70000`", "65535"]),
+    "a wildcard inside": ({"code": GOOD, "network": ["a.*.example.org"]}, ["`network`", "`*.example.org`"]),
+    "every host and one more": ({"code": GOOD, "network": ["full", "a.example.org"]}, ["`network`", "`full`", "by itself"]),
+    "a secret that can be no variable": ({"code": GOOD, "secrets": ["API KEY"]}, ["`secrets`", "`API KEY`"]),
+    "a secret in the way of the program": ({"code": GOOD, "secrets": ["LD_PRELOAD"]}, ["`secrets`", "`LD_PRELOAD`", "reserved"]),
+    "a call of no tool": ({"code": GOOD, "calls": ["a tool"]}, ["`calls`", "`a tool`", "character 2"]),
+    "a call of a built-in": ({"code": GOOD, "calls": ["omniforge_call_tool"]}, ["`calls`", "reserved"]),
+    "an icon that is text": ({"code": GOOD, "icons": [{"src": "data:text/html;base64,PGI+"}]}, ["`icons`", "/0/src"]),
+    "an icon of a wrong size": ({"code": GOOD, "icons": [{"src": "https://a.example/i.png", "sizes": ["big"]}]}, ["/0/sizes", "48x48"]),
+    "a reserved key": ({"code": GOOD, "meta": {"io.modelcontextprotocol/a": 1}}, ["`meta`", "reserved"]),
+    "a key that is none": ({"code": GOOD, "meta": {"9a/b": 1}}, ["`meta`", "`9a/b`", "prefix"]),
 }
 REQUIREMENTS = {
     "an option": "--index-url https://packages.example.org/simple",
@@ -158,6 +184,22 @@ def test_a_wrong_save_is_refused(server, case):
     text = refused(server, fields)
     for word in words:
         assert word in text, text
+
+
+def test_what_is_asked_for_is_kept_in_its_normal_form(server):
+    tool = free_name("asking")
+    hosts = ["API.Example.org:443", "api.example.org:443", "*.Bücher.example", "[2001:DB8::0:1]:8443"]
+    server.create(tool, GOOD, network=hosts, secrets=["API_KEY", "API_KEY"], calls=["other"], tags=["a", "a"])
+    shown = server.call("omniforge_get_tool", {"name": tool}).structured
+    assert shown["grants"] == {
+        "network": ["api.example.org:443", "*.xn--bcher-kva.example", "[2001:db8::1]:8443"],
+        "secrets": ["API_KEY"],
+        "calls": ["other"],
+    }
+    assert shown["tags"] == ["a"] and shown["status"].startswith("needs approval")
+    for given, kept in [("full", ["full"]), ("none", [])]:
+        server.create(tool, GOOD, network=given, replace=True)
+        assert server.call("omniforge_get_tool", {"name": tool}).structured["grants"]["network"] == kept
 
 
 @pytest.mark.parametrize("case", REQUIREMENTS)

@@ -52,6 +52,62 @@ def test_a_call_through_a_built_in_rounds_no_number(server, echo, builtin):
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments", "kept"),
+    [
+        ("nested", '{"list":"[1.10,\\"2\\"]","other":0.10}', ['[1.10,2]', '"other":0.10']),
+        ("nested", '{"list":["1.10",123456789012345678901234567890]}', ["[1.10,123456789012345678901234567890]"]),
+        ("omniforge_call_tool", '{"name":"nested","arguments":"{\\"list\\":[\\"1.10\\"],\\"big\\":1e-400}"}', ["[1.10]", '"big":1e-400']),
+    ],
+    ids=["a list in a text", "a text in a list", "arguments in a text"],
+)
+def test_a_coercion_changes_nothing_else(server, tool, arguments, kept):
+    schema = {"type": "object", "properties": {"list": {"type": "array", "items": {"type": "number"}}}}
+    server.create("nested", ECHO, input_schema=schema, replace=True)
+    text = call_raw(server, tool, arguments)
+    for part in kept:
+        assert part in text, text
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        ("def main():\n    return {'big': 2**100 + 1, 'list': [2**70]}\n", {}),
+        ("def main():\n    return {'big': 2**100 + 1, 'list': [2**70]}\n", {"output_schema": {"type": "object"}}),
+        ("print('{\"big\":%d,\"list\":[%d]}' % (2**100 + 1, 2**70))\n", {"output_schema": {"type": "object"}}),
+    ],
+    ids=["function", "function with a schema", "script with a schema"],
+)
+def test_no_digit_of_a_result_is_lost(server, code, fields):
+    tool = free_name("digits")
+    server.create(tool, code, **fields)
+    exact = '{"big":1267650600228229401496703205377,"list":[1180591620717411303424]}'
+    result = server.call(tool)
+    assert (result.text, result.is_error) == (exact, False)
+    assert result.structured["big"] == pytest.approx(2**100)
+    runs = server.call("omniforge_list_runs", {"tool": tool}).structured["runs"]
+    shown = server.call("omniforge_get_run", {"run_id": runs[0]["run_id"]})
+    assert f'"structuredContent":{exact}' in shown.text
+
+
+def test_a_run_shows_its_arguments_digit_by_digit(server, echo):
+    call_raw(server, echo, NUMBERS)
+    runs = server.call("omniforge_list_runs", {"tool": echo}).structured["runs"]
+    assert f'"arguments":{NUMBERS}' in server.call("omniforge_get_run", {"run_id": runs[0]["run_id"]}).text
+
+
+def test_a_number_beyond_every_double_is_text_but_no_structured_value(server):
+    server.create("huge", "def main():\n    return [10**400]\n")
+    result = server.call("huge")
+    assert (result.text, result.structured, result.is_error) == (f"[1{'0' * 400}]", None, False)
+
+
+def test_arguments_that_no_double_holds_are_refused_in_words(server, echo):
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{"a":1e999}}}' % echo
+    result = answer(server.post(body))["result"]
+    assert result["isError"] and "number out of range" in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
     "text",
     ["žluťoučký kůň", "日本語 😀 👩‍👩‍👧‍👦", "\u202eright to left", "a\u0000b", "\ud83d\ude00", '"\\\n\t\u2028', "e\u0301 \ufeff"],
     ids=["latin", "emoji", "bidi", "nul", "surrogates", "escapes", "combining"],

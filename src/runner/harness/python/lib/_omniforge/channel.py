@@ -58,7 +58,7 @@ def _refuse(value):
 
 def encode(value):
     """The JSON text of a plain value. Raises TypeError, ValueError or RecursionError for any other."""
-    encoder = _json.make_encoder({}, _refuse, _json.encode_basestring, None, ": ", ", ", False, False, False)
+    encoder = _json.make_encoder({}, _refuse, _json.encode_basestring, None, ":", ",", False, False, False)
     return "".join(encoder(value, 0))
 
 
