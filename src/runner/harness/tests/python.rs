@@ -274,7 +274,7 @@ fn the_context_reaches_every_style_of_asking() {
         &[
             ("def main(ctx): ctx.log('loud', 1)", "{}", "the log level must be one of debug, info"),
             ("def main(ctx): ctx.progress(float('nan'))", "{}", "progress must be a finite number"),
-            ("def main(ctx): ctx.elicit('x')", "{}", "AttributeError: the context has no 'elicit'"),
+            ("def main(ctx): ctx.telepathy('x')", "{}", "AttributeError: the context has no 'telepathy'"),
         ],
     );
 }
