@@ -127,7 +127,7 @@ async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Repl
     let (events, _) = mpsc::channel(1);
     let answer = app.tools.call(&owner, request, events, CancellationToken::new()).await?;
     let Answer::Reply(reply) = answer else { anyhow::bail!("saving was not answered at once") };
-    let text = reply.content.iter().filter_map(|block| match block {
+    let text = reply.content.iter().filter_map(|block| match &block.content {
         Content::Text { text } => Some(text.as_str()),
         _ => None,
     });

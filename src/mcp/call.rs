@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ResourceContents};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ResourceContents, Role,
+};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::era::Era;
 use super::outlet::Outlet;
 use super::{RawArguments, ask, error};
-use crate::model::{CallReply, Caller, ClientFacts, Content, Json, LogLevel, RunEvent};
+use crate::model::{Audience, Block, CallReply, Caller, ClientFacts, Content, Json, LogLevel, RunEvent};
 use crate::tools::{Answer, CallError, CallRequest, Domain, Resume};
 
 /// How many events may wait for a client that reads slowly.
@@ -164,7 +166,7 @@ fn client(era: Era, context: &RequestContext<RoleServer>) -> ClientFacts {
 }
 
 fn result(reply: CallReply, era: Era) -> CallToolResult {
-    let content = reply.content.into_iter().map(|content| block(content, era)).collect();
+    let content = reply.content.into_iter().map(|block| annotated(block, era)).collect();
     let mut result = CallToolResult::success(content);
     result.is_error = Some(reply.is_error);
     // The protocol layer holds results as values, which round long numbers; the text beside it keeps every digit.
@@ -173,6 +175,34 @@ fn result(reply: CallReply, era: Era) -> CallToolResult {
     let meta = reply.meta.map(rmcp::model::MetaObject);
     result.meta = if era.is_modern() { Some(super::server_meta(meta)) } else { meta };
     result
+}
+
+/// The block with what is said about it, as far as the caller's era knows that.
+fn annotated(block: Block, era: Era) -> ContentBlock {
+    let hints = block.annotations.map(|given| {
+        let mut hints = rmcp::model::Annotations::default();
+        let role = |audience| match audience {
+            Audience::User => Role::User,
+            Audience::Assistant => Role::Assistant,
+        };
+        hints.audience = given.audience.map(|all| all.into_iter().map(role).collect());
+        // The protocol layer holds a priority in 32 bits.
+        hints.priority = given.priority.map(|priority| priority as f32);
+        hints.last_modified = given.last_modified.filter(|_| era.has_structure());
+        hints
+    });
+    let meta = block.meta.filter(|_| era.has_structure()).map(rmcp::model::MetaObject);
+    let mut made = self::block(block.content, era);
+    let (hints_of, meta_of) = match &mut made {
+        ContentBlock::Text(block) => (&mut block.annotations, &mut block.meta),
+        ContentBlock::Image(block) => (&mut block.annotations, &mut block.meta),
+        ContentBlock::Audio(block) => (&mut block.annotations, &mut block.meta),
+        ContentBlock::Resource(block) => (&mut block.annotations, &mut block.meta),
+        ContentBlock::ResourceLink(block) => (&mut block.annotations, &mut block.meta),
+        _ => return made,
+    };
+    (*hints_of, *meta_of) = (hints, meta);
+    made
 }
 
 /// The block in the caller's era: what it doesn't know yet becomes text.
@@ -184,8 +214,10 @@ fn block(content: Content, era: Era) -> ContentBlock {
         Content::Audio { data, mime_type } => {
             ContentBlock::text(format!("[audio, {mime_type}, {} bytes of base64]", data.len()))
         }
-        Content::ResourceLink { uri, name, description, mime_type } if era.has_structure() => {
+        Content::ResourceLink { uri, name, title, description, mime_type, size } if era.has_structure() => {
             let mut link = rmcp::model::Resource::new(uri, name);
+            link.title = title;
+            link.size = size;
             link.description = description;
             link.mime_type = mime_type;
             ContentBlock::resource_link(link)

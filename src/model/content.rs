@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Json, RunId};
 
-/// One content block, with the field names of the MCP schema.
+/// What a content block holds, with the field names of the MCP schema.
 /// Source: <https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock>.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -37,12 +37,18 @@ pub enum Content {
         uri: String,
         /// Its name.
         name: String,
+        /// A name for people.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
         /// What it is.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         /// Such as `text/plain`.
         #[serde(rename = "mimeType", skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
+        /// How many bytes it has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
     /// A resource with its contents.
     Resource {
@@ -74,11 +80,63 @@ impl Content {
     }
 }
 
+/// A content block: what it holds, and what is said about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    /// What it holds.
+    #[serde(flatten)]
+    pub content: Content,
+    /// Hints for the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// `_meta` of the block.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// Hints about a block: for whom it is, how much it matters, when what it shows has changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// For whom; `None`: not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Vec<Audience>>,
+    /// From 0 (may be left out) to 1 (needed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<f64>,
+    /// A moment as ISO 8601 text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+}
+
+/// For whom a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Content::text(text).into()
+    }
+}
+
+impl From<Content> for Block {
+    fn from(content: Content) -> Self {
+        Self { content, annotations: None, meta: None }
+    }
+}
+
 /// The answer to a tool call, the same for every door.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReply {
     /// At least one block, a text block among them.
-    pub content: Vec<Content>,
+    pub content: Vec<Block>,
     /// The structured value, where there is one.
     pub structured: Option<Json>,
     /// Whether the tool failed in a way its caller can mend.
@@ -92,7 +150,7 @@ pub struct CallReply {
 impl CallReply {
     /// A reply of one text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::text(text)], ..Self::default() }
+        Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
     /// A failed reply of one text block.
@@ -107,6 +165,22 @@ impl CallReply {
 
     /// The same of a value that is JSON already; its text stays as it is written.
     pub fn json(json: Json) -> Self {
-        Self { content: vec![Content::text(json.get())], structured: Some(json), ..Self::default() }
+        Self { content: vec![Block::text(json.get())], structured: Some(json), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_written_flat_and_read_back() {
+        let text = r#"{"type":"text","text":"a","annotations":{"audience":["user"],"priority":0.5,"lastModified":"2026-01-02T03:04:05Z"},"_meta":{"com.example/a":1}}"#;
+        let block: Block = serde_json::from_str(text).unwrap();
+        assert_eq!(block.content, Content::text("a"));
+        assert_eq!(serde_json::to_string(&block).unwrap(), text);
+        assert_eq!(serde_json::to_string(&Block::text("b")).unwrap(), r#"{"type":"text","text":"b"}"#);
+        let link = r#"{"type":"resource_link","uri":"a://b","name":"b","title":"B","size":3}"#;
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Block>(link).unwrap()).unwrap(), link);
     }
 }

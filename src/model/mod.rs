@@ -11,7 +11,7 @@ mod run;
 mod secret_name;
 mod tool;
 
-pub use content::{CallReply, Content, Resource};
+pub use content::{Annotations, Audience, Block, CallReply, Content, Resource};
 pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
 pub use json::Json;
 pub use language::{Language, Style};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Content, Json, Limit, PrincipalId, Timestamp, ToolId, VersionNumber};
+use super::{Block, Json, Limit, PrincipalId, Timestamp, ToolId, VersionNumber};
 
 /// A run's id (UUIDv7); serves as `job_id` and `taskId` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,7 +90,16 @@ pub enum ReturnValue {
     /// Any other JSON value.
     Value(Json),
     /// Content blocks.
-    Content(Vec<Content>),
+    Content(Vec<Block>),
+    /// A whole result; what it leaves out is made from the rest, or from what was printed.
+    Result {
+        /// Content blocks.
+        content: Option<Vec<Block>>,
+        /// The structured value.
+        structured: Option<Json>,
+        /// `_meta` of the result.
+        meta: Option<Map<String, Value>>,
+    },
     /// `raise ToolError(text, data)`.
     ToolError {
         /// Exactly the author's text.

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::model::{Content, Json, Language, ReturnValue, RunEvent, Style, ToolException};
+use crate::model::{Block, Json, Language, ReturnValue, RunEvent, Style, ToolException};
 
 /// What the harness is sent, once.
 #[derive(Debug, Serialize)]
@@ -148,7 +148,10 @@ struct Returned<'a> {
     text: Option<String>,
     #[serde(default, borrow, deserialize_with = "present")]
     value: Option<&'a RawValue>,
-    content: Option<Vec<Content>>,
+    content: Option<Vec<Block>>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    structured: Option<&'a RawValue>,
+    meta: Option<Map<String, Value>>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     code: Option<i32>,
@@ -171,6 +174,10 @@ impl Returned<'_> {
             "text" => ReturnValue::Text(needed(self.text, "text")?),
             "value" => ReturnValue::Value(json(needed(self.value, "value")?)),
             "content" => ReturnValue::Content(needed(self.content, "content")?),
+            "result" => {
+                let structured = self.structured.map(json);
+                ReturnValue::Result { content: self.content, structured, meta: self.meta }
+            }
             "tool_error" => ReturnValue::ToolError { text: needed(self.text, "text")?, data: self.data.map(json) },
             "protocol_error" => {
                 ReturnValue::ProtocolError { code: needed(self.code, "code")?, text: needed(self.text, "text")? }

@@ -17,7 +17,7 @@ use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
-    CallReply, Caller, ClientFacts, Content, Ending, Json, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
+    Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
     ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::RunRequest;
@@ -301,7 +301,7 @@ pub fn result_json(reply: &CallReply) -> String {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Written<'a> {
-        content: &'a [Content],
+        content: &'a [Block],
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         structured_content: &'a Option<Json>,

@@ -10,7 +10,7 @@ use super::domain::CallError;
 use super::invoke::{Invocation, Within};
 use super::reply::reply_text;
 use super::{Tools, internal, tasks};
-use crate::model::{CallReply, ClientFacts, Content, Json};
+use crate::model::{Block, CallReply, ClientFacts, Json};
 use crate::runner::HostRefusal;
 
 /// How deep calls may be nested.
@@ -28,7 +28,7 @@ struct Wanted {
 struct Answered<'a> {
     value: &'a Option<Json>,
     text: String,
-    content: &'a [Content],
+    content: &'a [Block],
 }
 
 impl Tools {

@@ -20,6 +20,19 @@ pub enum ToolState {
     Off,
 }
 
+impl ToolState {
+    /// The words for it in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NeedsApproval => "needs approval",
+            Self::Installing => "installing",
+            Self::Failed => "failed",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl Tools {
     /// The tools that this caller may see, also those that are off, last updated first; and how many there are.
     ///
@@ -37,15 +50,22 @@ impl Tools {
             ..ToolSearch::default()
         };
         let found = self.store.search_tools(&search).await?;
-        let ids: Vec<ToolId> = found.tools.iter().map(|found| found.tool.id.clone()).collect();
+        Ok((self.with_states(found.tools).await?, found.total))
+    }
+
+    /// These tools, each with its state.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn with_states(&self, found: Vec<FoundTool>) -> Result<Vec<(FoundTool, ToolState)>, StoreError> {
+        let ids: Vec<ToolId> = found.iter().map(|found| found.tool.id.clone()).collect();
         let versions = self.store.latest_versions(&ids).await?;
         let state = |found: &FoundTool| match versions.get(&found.tool.id) {
             Some(version) => self.state_of(&found.tool, version),
             // Deleted just now.
             None => ToolState::Off,
         };
-        let tools = found.tools.into_iter().map(|tool| (state(&tool), tool)).map(|(state, tool)| (tool, state));
-        Ok((tools.collect(), found.total))
+        Ok(found.into_iter().map(|tool| (state(&tool), tool)).map(|(state, tool)| (tool, state)).collect())
     }
 
     fn state_of(&self, tool: &Tool, latest: &ToolVersion) -> ToolState {

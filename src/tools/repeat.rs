@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::domain::CallError;
 use super::invoke::{Done, Invocation};
 use super::{Live, RunEnd, Tools, arguments, internal};
 use crate::model::{
-    CallReply, Caller, ClientFacts, Content, Ending, Json, Mode, RunId, RunRow, Scope, Scopes, Timestamp,
+    Block, CallReply, Caller, ClientFacts, Ending, Json, Mode, RunId, RunRow, Scope, Scopes, Timestamp,
 };
 use crate::store::{RunSummary, StoreError};
 
@@ -144,11 +144,13 @@ impl Tools {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
-    content: Vec<Content>,
+    content: Vec<Block>,
     #[serde(default)]
     structured_content: Option<Json>,
     #[serde(default)]
     is_error: bool,
+    #[serde(rename = "_meta")]
+    meta: Option<Map<String, Value>>,
 }
 
 /// The answer that a row keeps; `None` where it is not kept any more.
@@ -161,7 +163,7 @@ fn reply_of(row: &RunRow) -> Option<Result<CallReply, CallError>> {
         content: stored.content,
         structured: stored.structured_content,
         is_error: stored.is_error,
+        meta: stored.meta,
         run: Some(row.id),
-        ..CallReply::default()
     }))
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema;
 use crate::model::{
-    CallReply, Capture, Content, Ending, Json, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
+    Block, CallReply, Capture, Content, Ending, Json, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
 };
 
 /// What a reply is made from.
@@ -40,7 +40,18 @@ impl Finished<'_> {
                 self.checked(CallReply::text(text.clone()), json)
             }
             ReturnValue::Value(value) => self.checked(CallReply::json(value.clone()), Some(value.clone())),
-            ReturnValue::Content(content) => CallReply { content: with_text(content), ..CallReply::default() },
+            ReturnValue::Content(content) => {
+                self.checked(CallReply { content: with_text(content), ..CallReply::default() }, None)
+            }
+            ReturnValue::Result { content, structured, meta } => {
+                let reply = match (content, structured) {
+                    (Some(content), _) => CallReply { content: with_text(content), ..CallReply::default() },
+                    (None, Some(json)) => CallReply::json(json.clone()),
+                    (None, None) => CallReply::text(self.stdout_text()),
+                };
+                let reply = CallReply { structured: structured.clone(), meta: meta.clone(), ..reply };
+                self.checked(reply, structured.clone())
+            }
             ReturnValue::ToolError { text, data } => CallReply { structured: data.clone(), ..CallReply::error(text) },
             ReturnValue::ProtocolError { code, text } => CallReply::error(format!("{text} (code {code})")),
             ReturnValue::Exception(exception) => CallReply::error(exception_text(exception)),
@@ -67,7 +78,9 @@ impl Finished<'_> {
     fn checked(&self, reply: CallReply, structured: Option<Json>) -> CallReply {
         let Some(validator) = self.output else { return reply };
         let Some(json) = structured else {
-            return CallReply::error("Result does not match outputSchema: the tool returned nothing");
+            let text = "Result does not match outputSchema: the tool returned no structured value; a function returns it \
+                        by itself, or as Result(content, structured=…) beside content";
+            return CallReply::error(text);
         };
         let problems = match json.to_value() {
             Ok(value) => schema::problems(validator, &value),
@@ -140,12 +153,12 @@ fn exception_text(exception: &ToolException) -> String {
 }
 
 /// Clients drop what they can't show; a text block always stands beside it.
-fn with_text(content: &[Content]) -> Vec<Content> {
+fn with_text(content: &[Block]) -> Vec<Block> {
     let mut content = content.to_vec();
-    if !content.iter().any(|block| matches!(block, Content::Text { .. })) {
+    if !content.iter().any(|block| matches!(block.content, Content::Text { .. })) {
         let kinds: Vec<&str> = content
             .iter()
-            .map(|block| match block {
+            .map(|block| match &block.content {
                 Content::Text { .. } => "text",
                 Content::Image { .. } => "image",
                 Content::Audio { .. } => "audio",
@@ -154,7 +167,7 @@ fn with_text(content: &[Content]) -> Vec<Content> {
             })
             .collect();
         let text = if kinds.is_empty() { "(no output)".to_owned() } else { format!("[{}]", kinds.join(", ")) };
-        content.push(Content::text(text));
+        content.push(Block::text(text));
     }
     content
 }
@@ -164,7 +177,7 @@ pub fn reply_text(reply: &CallReply) -> String {
     let texts: Vec<&str> = reply
         .content
         .iter()
-        .filter_map(|block| match block {
+        .filter_map(|block| match &block.content {
             Content::Text { text } => Some(text.as_str()),
             _ => None,
         })
@@ -174,7 +187,7 @@ pub fn reply_text(reply: &CallReply) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::model::{SandboxLevel, Usage};
@@ -263,10 +276,46 @@ mod tests {
         assert!(none.is_error && reply_text(&none).contains("one JSON value"));
     }
 
+    fn returned(value: ReturnValue, schema: Option<Value>) -> CallReply {
+        reply(Style::Function, &outcome(Ending::Ok, Some(value), "printed\n", ""), schema)
+    }
+
+    fn audio() -> Vec<Block> {
+        vec![Content::Audio { data: String::new(), mime_type: "audio/wav".into() }.into()]
+    }
+
     #[test]
     fn a_text_block_always_stands_beside_others() {
-        let audio = Content::Audio { data: String::new(), mime_type: "audio/wav".into() };
-        let outcome = outcome(Ending::Ok, Some(ReturnValue::Content(vec![audio])), "", "");
-        assert_eq!(reply(Style::Function, &outcome, None).content.len(), 2);
+        assert_eq!(returned(ReturnValue::Content(audio()), None).content.len(), 2);
+    }
+
+    #[test]
+    fn a_whole_result_keeps_its_parts_and_makes_what_it_leaves_out() {
+        let json = Json::parse(r#"{"n":1.0}"#.to_owned()).unwrap();
+        let result = |content, structured: Option<&Json>| ReturnValue::Result {
+            content,
+            structured: structured.cloned(),
+            meta: Some(Map::from_iter([("a".to_owned(), json!(1))])),
+        };
+        let both = returned(result(Some(audio()), Some(&json)), None);
+        assert_eq!(
+            (both.content.len(), both.structured.as_ref(), both.meta.unwrap()["a"].clone()),
+            (2, Some(&json), json!(1))
+        );
+        assert_eq!(reply_text(&returned(result(None, Some(&json)), None)), r#"{"n":1.0}"#);
+        assert_eq!(reply_text(&returned(result(None, None), None)), "printed");
+    }
+
+    #[test]
+    fn content_needs_its_value_where_a_schema_is_listed() {
+        let schema = json!({"type": "object", "required": ["n"]});
+        let good = ReturnValue::Result {
+            content: Some(audio()),
+            structured: Some(Json::parse(r#"{"n":1}"#.to_owned()).unwrap()),
+            meta: None,
+        };
+        assert!(!returned(good, Some(schema.clone())).is_error);
+        let bad = returned(ReturnValue::Content(audio()), Some(schema));
+        assert!(bad.is_error && reply_text(&bad).contains("Result(content, structured=…)"), "{bad:?}");
     }
 }

@@ -243,5 +243,8 @@ async fn a_stricter_policy_holds_for_what_was_saved_before_it() {
         }
         let (text, _) = server.call("omniforge_get_tool", json!({"name": "t"})).await;
         assert!(text.contains("needs approval"), "{stricter:?}: {text}");
+        let (text, _) = server.call("omniforge_list_tools", json!({})).await;
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["tools"][0]["status"], "needs approval", "{stricter:?}: {text}");
     }
 }

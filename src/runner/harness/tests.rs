@@ -1,6 +1,7 @@
 //! Speaks the frame protocol with the harness, without a sandbox: real interpreters, a real socket on descriptor 3.
 
 mod arguments;
+mod content;
 mod inspect_javascript;
 mod inspect_python;
 mod node;

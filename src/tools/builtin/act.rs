@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, Named, parse};
-use crate::model::{CallReply, Content, Json, ToolDefinition, VersionNumber};
+use crate::model::{Block, CallReply, Json, ToolDefinition, VersionNumber};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
@@ -159,8 +159,8 @@ fn test_reply(done: &Done, warnings: &[String]) -> Handled {
     let mut content = reply.content.clone();
     let report = serde_json::to_string_pretty(&report).unwrap_or_default();
     if failed {
-        content = vec![Content::text(reply_text(&reply))];
+        content = vec![Block::text(reply_text(&reply))];
     }
-    content.push(Content::text(format!("[test run]\n{report}")));
+    content.push(Block::text(format!("[test run]\n{report}")));
     Ok(CallReply { content, ..reply })
 }

@@ -63,6 +63,8 @@ def main(net: float, rate: float = 20) -> dict:
 
 * A `str` is the text of the result; any other JSON value is text and `structuredContent`; `None` gives what was printed.
 * `raise ToolError("what to do instead")` (from `omniforge import ToolError`) answers with exactly that text.
+* `from omniforge import Text, Image, Audio, ResourceLink, EmbeddedResource, Result`: return one, or a list; `Image(png_bytes)`,
+  `Result([Image(path="plot.png")], structured={"n": 1}, meta={…})`. Each block takes `annotations` and `meta`.
 * A parameter `ctx` gets the context: `ctx.progress(done, total, message)`, `ctx.info(text)`, `ctx.log(level, data)`.
 * Dependencies: the `dependencies` field, or a block `# /// script` … `# ///` at the top of the code.
 

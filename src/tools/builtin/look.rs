@@ -76,17 +76,18 @@ impl Tools {
             offset: list.offset,
         };
         let found = self.store.search_tools(&search).await?;
-        let tools: Vec<Value> = found
-            .tools
+        let total = found.total;
+        let tools = self.with_states(found.tools).await?;
+        let tools: Vec<Value> = tools
             .iter()
-            .map(|found| {
+            .map(|(found, status)| {
                 json!({"name": found.tool.name, "title": found.latest.title,
                     "description": first_line(&found.latest.description), "language": found.latest.language,
-                    "tags": found.latest.tags, "enabled": found.tool.enabled, "versions": state(&found.tool),
-                    "updated_at": rfc3339(found.tool.updated_at)})
+                    "tags": found.latest.tags, "enabled": found.tool.enabled, "status": status.as_str(),
+                    "versions": state(&found.tool), "updated_at": rfc3339(found.tool.updated_at)})
             })
             .collect();
-        Ok(CallReply::value(json!({"total": found.total, "offset": search.offset, "tools": tools})))
+        Ok(CallReply::value(json!({"total": total, "offset": search.offset, "tools": tools})))
     }
 
     pub(super) async fn builtin_history(&self, call: BuiltinCall) -> Handled {

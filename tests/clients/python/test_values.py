@@ -73,9 +73,10 @@ def test_a_coercion_changes_nothing_else(server, tool, arguments, kept):
     [
         ("def main():\n    return {'big': 2**100 + 1, 'list': [2**70]}\n", {}),
         ("def main():\n    return {'big': 2**100 + 1, 'list': [2**70]}\n", {"output_schema": {"type": "object"}}),
+        ("from omniforge import Result\n\ndef main():\n    return Result(structured={'big': 2**100 + 1, 'list': [2**70]})\n", {}),
         ("print('{\"big\":%d,\"list\":[%d]}' % (2**100 + 1, 2**70))\n", {"output_schema": {"type": "object"}}),
     ],
-    ids=["function", "function with a schema", "script with a schema"],
+    ids=["function", "function with a schema", "result", "script with a schema"],
 )
 def test_no_digit_of_a_result_is_lost(server, code, fields):
     tool = free_name("digits")
@@ -87,6 +88,14 @@ def test_no_digit_of_a_result_is_lost(server, code, fields):
     runs = server.call("omniforge_list_runs", {"tool": tool}).structured["runs"]
     shown = server.call("omniforge_get_run", {"run_id": runs[0]["run_id"]})
     assert f'"structuredContent":{exact}' in shown.text
+
+
+def test_tools_hand_each_other_every_digit(server, echo):
+    tool = free_name("calling")
+    code = "def main(ctx):\n    ctx.state.set('n', 2**100 + 1)\n    return [ctx.call('%s', {'n': 2**100 + 1}), ctx.state.get('n')]\n" % echo
+    server.create(tool, code)
+    number = 2**100 + 1
+    assert server.call(tool).text == '["{\\"n\\":%d}",%d]' % (number, number)
 
 
 def test_a_run_shows_its_arguments_digit_by_digit(server, echo):

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use omniforge::http::{Identify, IdentifyError};
 use omniforge::lifecycle::Lifecycle;
-use omniforge::model::{CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
+use omniforge::model::{Block, CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
 use omniforge::tools::{Answer, CallError, CallRequest, Change, Domain, ListedTool, TaskView, ToolList};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, mpsc};
@@ -144,8 +144,9 @@ async fn reply(
         "blocks" => {
             let (uri, name) = ("test://a".to_owned(), "a".to_owned());
             let audio = Content::Audio { data: "AA==".to_owned(), mime_type: "audio/wav".to_owned() };
-            let link = Content::ResourceLink { uri, name, description: None, mime_type: None };
-            CallReply { content: vec![Content::text("text"), audio, link], ..CallReply::default() }
+            let link = Content::ResourceLink { uri, name, title: None, description: None, mime_type: None, size: None };
+            let content = vec![Block::text("text"), audio.into(), link.into()];
+            CallReply { content, ..CallReply::default() }
         }
         "test_simple_text" => CallReply::text("This is a simple text response for testing."),
         "test_error_handling" => CallReply::error("This tool fails on purpose"),

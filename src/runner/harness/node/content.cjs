@@ -13,14 +13,24 @@ const SIGNATURES = [
   ["664c6143", "audio/flac"],
 ];
 
-class Content {}
-
-class Text extends Content {
-  constructor(text) {
-    super();
-    this.text = String(text);
+// A content block. Every kind takes `annotations` ({ audience, priority, lastModified }) and `meta` (an object).
+class Content {
+  describe({ annotations, meta } = {}) {
+    if (annotations != null) this.annotations = checkedAnnotations(annotations);
+    if (meta != null) this.meta = object(meta, "meta");
   }
   block() {
+    return { ...this.body(), annotations: this.annotations, _meta: this.meta };
+  }
+}
+
+class Text extends Content {
+  constructor(text, options = {}) {
+    super();
+    this.text = String(text);
+    this.describe(options);
+  }
+  body() {
     return { type: "text", text: this.text };
   }
   summary() {
@@ -29,15 +39,17 @@ class Text extends Content {
 }
 
 class Media extends Content {
-  constructor(type, data, mimeType) {
+  constructor(type, data, options = {}) {
     super();
+    const { mimeType, ...rest } = typeof options === "string" ? { mimeType: options } : (options ?? {});
     const bytes = toBytes(data, new.target.name);
     this.type = type;
     this.data = bytes.toString("base64");
-    this.mimeType = (typeof mimeType === "object" && mimeType ? mimeType.mimeType : mimeType) || guess(bytes, type);
+    this.mimeType = mimeType || guess(bytes, type);
     this.size = bytes.length;
+    this.describe(rest);
   }
-  block() {
+  body() {
     return { type: this.type, data: this.data, mimeType: this.mimeType };
   }
   summary() {
@@ -46,14 +58,14 @@ class Media extends Content {
 }
 
 class Image extends Media {
-  constructor(data, mimeType) {
-    super("image", data, mimeType);
+  constructor(data, options) {
+    super("image", data, options);
   }
 }
 
 class Audio extends Media {
-  constructor(data, mimeType) {
-    super("audio", data, mimeType);
+  constructor(data, options) {
+    super("audio", data, options);
   }
 }
 
@@ -62,13 +74,17 @@ class ResourceLink extends Content {
     super();
     if (typeof options === "string") options = { name: options };
     this.uri = String(uri);
-    this.name = options.name ?? (this.uri.replace(/\/+$/, "").split("/").pop() || this.uri);
-    this.description = options.description;
-    this.mimeType = options.mimeType;
+    this.name = String(options.name ?? (this.uri.replace(/\/+$/, "").split("/").pop() || this.uri));
+    for (const key of ["title", "description", "mimeType"]) if (options[key] != null) this[key] = String(options[key]);
+    if (options.size != null && !(Number.isSafeInteger(options.size) && options.size >= 0)) {
+      throw new TypeError(`the size of a ResourceLink is a number of bytes, not ${String(options.size)}`);
+    }
+    this.size = options.size ?? undefined;
+    this.describe(options);
   }
-  block() {
-    const { uri, name, description, mimeType } = this;
-    return { type: "resource_link", uri, name, description, mimeType };
+  body() {
+    const { uri, name, title, description, mimeType, size } = this;
+    return { type: "resource_link", uri, name, title, description, mimeType, size };
   }
   summary() {
     return `[resource: ${this.name}, ${this.uri}]`;
@@ -76,7 +92,7 @@ class ResourceLink extends Content {
 }
 
 class EmbeddedResource extends Content {
-  constructor(uri, { text, blob, mimeType } = {}) {
+  constructor(uri, { text, blob, mimeType, ...options } = {}) {
     super();
     if ((text === undefined) === (blob === undefined)) {
       throw new TypeError("EmbeddedResource takes either text or blob");
@@ -84,8 +100,9 @@ class EmbeddedResource extends Content {
     this.resource = { uri: String(uri), mimeType };
     if (text !== undefined) this.resource.text = String(text);
     else this.resource.blob = toBytes(blob, "EmbeddedResource").toString("base64");
+    this.describe(options);
   }
-  block() {
+  body() {
     return { type: "resource", resource: this.resource };
   }
   summary() {
@@ -93,19 +110,85 @@ class EmbeddedResource extends Content {
   }
 }
 
-// The blocks of a returned Content or array of them; undefined where the result is something else.
+// A whole result: `content` (a block, a text, or an array of them), a `structured` value beside it, `meta` (an object).
+// What is left out is made from the rest: without content, the text is the structured value's JSON.
+class Result {
+  constructor({ content, structured, meta } = {}) {
+    this.content = content;
+    this.structured = structured;
+    if (meta != null) this.meta = object(meta, "meta");
+  }
+
+  // The members of its frame, each as JSON.
+  members() {
+    const members = {};
+    if (this.content != null) {
+      const items = Array.isArray(this.content) ? this.content : [this.content];
+      members.content = JSON.stringify(blocks(items, "result.content"));
+    }
+    if (this.structured != null) members.structured = JSON.stringify(plain(this.structured, "result.structured"));
+    if (this.meta !== undefined) members.meta = JSON.stringify(this.meta);
+    return members;
+  }
+}
+
+// The blocks of a returned Content or an array that holds one; undefined where the result is something else.
 function contentBlocks(result) {
   const items = result instanceof Content ? [result] : result;
   if (!Array.isArray(items) || !items.some((item) => item instanceof Content)) return undefined;
-  const blocks = items.map((item, index) => {
-    if (typeof item === "string") return new Text(item).block();
-    if (item instanceof Content) return item.block();
-    throw new TypeError(`result[${index}] is a ${typeof item}; an array of content holds content and strings only`);
-  });
-  if (!blocks.some((block) => block.type === "text")) {
-    blocks.push({ type: "text", text: items.map((item) => item.summary()).join("\n") });
+  return blocks(items, "result");
+}
+
+// The blocks of content, texts and other values, whose JSON becomes their text; a text is always among them.
+function blocks(items, path) {
+  const contents = Array.from(items, (item, index) => content(item, `${path}[${index}]`));
+  const made = contents.map((item) => plain(item.block(), path));
+  if (!made.some((block) => block.type === "text")) {
+    made.push({ type: "text", text: contents.map((item) => item.summary()).join("\n").toWellFormed() || "(no output)" });
   }
-  return blocks;
+  return made;
+}
+
+function content(item, path) {
+  if (item instanceof Content) return item;
+  if (item instanceof Result) throw new TypeError(`${path} is a Result; return it by itself`);
+  return new Text(typeof item === "string" ? item : JSON.stringify(plain(item, path)));
+}
+
+const ANNOTATIONS = { audience: "audience", priority: "priority", lastModified: "lastModified", last_modified: "lastModified" };
+
+function checkedAnnotations(given) {
+  const made = {};
+  for (const [key, value] of Object.entries(object(given, "annotations"))) {
+    if (!Object.hasOwn(ANNOTATIONS, key)) {
+      throw new TypeError(`annotations have no ${key}; they have audience, priority and lastModified`);
+    }
+    made[ANNOTATIONS[key]] = value;
+  }
+  if (typeof made.audience === "string") made.audience = [made.audience];
+  const { audience = [], priority = 0, lastModified = "" } = made;
+  if (!Array.isArray(audience) || !audience.every((one) => one === "user" || one === "assistant")) {
+    throw new TypeError(`the audience is an array of "user" and "assistant", not ${JSON.stringify(audience)}`);
+  }
+  if (typeof priority !== "number" || !(priority >= 0 && priority <= 1)) {
+    throw new RangeError(`the priority is a number from 0 to 1, not ${JSON.stringify(priority)}`);
+  }
+  if (typeof lastModified !== "string") {
+    throw new TypeError("lastModified is a Date, or its ISO 8601 text");
+  }
+  return made;
+}
+
+function plain(value, path) {
+  return require("./results.cjs").plain(value, path);
+}
+
+function object(value, path) {
+  const made = plain(value, path);
+  if (made === null || typeof made !== "object" || Array.isArray(made)) {
+    throw new TypeError(`${path} is an object, not ${Array.isArray(made) ? "an array" : typeof made}`);
+  }
+  return made;
 }
 
 function toBytes(data, name) {
@@ -130,4 +213,4 @@ function guess(bytes, type) {
   throw new TypeError(`the kind of ${type} can't be told from its bytes; pass its MIME type`);
 }
 
-module.exports = { Audio, Content, EmbeddedResource, Image, ResourceLink, Text, contentBlocks };
+module.exports = { Audio, Content, EmbeddedResource, Image, ResourceLink, Result, Text, contentBlocks };

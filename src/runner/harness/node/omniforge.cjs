@@ -165,6 +165,7 @@ exports.ProtocolError = ProtocolError;
 exports.MissingCapability = MissingCapability;
 exports.Context = Context;
 exports.ctx = new Context();
+exports.Result = content.Result;
 exports.Text = content.Text;
 exports.Image = content.Image;
 exports.Audio = content.Audio;

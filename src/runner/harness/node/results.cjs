@@ -9,16 +9,22 @@ const DEPTH_LIMIT = 100;
 // The last frame for what `main` returned, as JSON text.
 function frame(result) {
   if (result === undefined || result === null) return '{"type":"return","kind":"nothing"}';
-  const content = require("./content.cjs").contentBlocks(result);
-  if (content) return limited("content", "content", JSON.stringify(plain(content)));
+  const { Result, contentBlocks } = require("./content.cjs");
+  if (result instanceof Result) return limited("result", result.members());
+  const content = contentBlocks(result);
+  if (content) return limited("content", { content: JSON.stringify(content) });
   const value = plain(result);
-  if (typeof value === "string") return limited("text", "text", JSON.stringify(value));
-  return limited("value", "value", JSON.stringify(value));
+  if (typeof value === "string") return limited("text", { text: JSON.stringify(value) });
+  return limited("value", { value: JSON.stringify(value) });
 }
 
-function limited(kind, field, payload) {
-  const size = Buffer.byteLength(payload);
-  if (size <= channel.limit()) return `{"type":"return","kind":"${kind}","${field}":${payload}}`;
+// The frame of a result with these members, each JSON already.
+function limited(kind, members) {
+  const size = Object.values(members).reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (size <= channel.limit()) {
+    const parts = Object.entries(members).map(([name, text]) => `,"${name}":${text}`);
+    return `{"type":"return","kind":"${kind}"${parts.join("")}}`;
+  }
   const message = `the result is ${size} bytes of JSON; the limit is ${channel.limit()} bytes (result_limit)`;
   return JSON.stringify({ type: "return", kind: "exception", exception: "ResultTooLarge", message, traceback: "" });
 }
@@ -32,8 +38,8 @@ class Refusal extends TypeError {
 }
 
 // The value in terms of plain objects, arrays and scalars. Throws an error that names the path.
-function plain(value) {
-  return walk(value, "result", new Set());
+function plain(value, path = "result") {
+  return walk(value, path, new Set());
 }
 
 function walk(value, path, above) {
@@ -98,9 +104,11 @@ function refuse(value, path) {
     const hint = HINTS[kind] ? `; ${HINTS[kind]}` : "";
     throw new Refusal(`${path} is a ${kind}, which JSON has no form for${hint}`);
   }
-  if (value instanceof require("./content.cjs").Content) {
+  const { Content, Result } = require("./content.cjs");
+  if (value instanceof Content) {
     throw new Refusal(`${path} is ${value.constructor.name}; return it by itself or in an array`);
   }
+  if (value instanceof Result) throw new Refusal(`${path} is Result; return it by itself`);
 }
 
 function step(path, key) {

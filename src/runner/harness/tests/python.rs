@@ -137,7 +137,7 @@ fn what_json_has_no_form_for_is_named_with_its_path() {
                 "{}",
                 "result.i is a omniforge.Image",
             ),
-            ("from omniforge import Text\ndef main(): return [Text('a'), 1]", "{}", "result[1] is a int"),
+            ("from omniforge import Text\ndef main(): return [Text('a'), {1}]", "{}", "result[1] is a set"),
         ],
     );
 }

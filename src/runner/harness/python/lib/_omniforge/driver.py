@@ -225,11 +225,13 @@ def _result(result):
         return '{"type":"return","kind":"nothing"}'
     omniforge = sys.modules.get("omniforge")
     if omniforge is not None:
+        if isinstance(result, omniforge.Result):
+            return _limited("result", result._members())
         content = omniforge.content_blocks(result)
         if content is not None:
-            return _limited("content", "content", channel.encode(content))
+            return _limited("content", {"content": channel.encode(content)})
     if isinstance(result, str):
-        return _limited("text", "text", channel.encode(result))
+        return _limited("text", {"text": channel.encode(result)})
     try:
         payload = channel.encode(result)
         usable = not channel.is_too_deep(result, payload)
@@ -239,7 +241,7 @@ def _result(result):
         from _omniforge import results
 
         payload = channel.encode(results.plain(result))
-    return _limited("value", "value", payload)
+    return _limited("value", {"value": payload})
 
 
 def result_limit():
@@ -247,13 +249,15 @@ def result_limit():
     return request.get("result_limit") or 4 << 20
 
 
-def _limited(kind, field, payload):
+def _limited(kind, members):
+    """The frame of a result with these members, each JSON already."""
     limit = result_limit()
-    size = len(payload) if payload.isascii() else len(channel.to_bytes(payload))
+    size = sum(len(text) if text.isascii() else len(channel.to_bytes(text)) for text in members.values())
     if size > limit:
         message = "the result is %d bytes of JSON; the limit is %d bytes (result_limit)" % (size, limit)
         return _exception("ResultTooLarge", message)
-    return '{"type":"return","kind":"%s","%s":%s}' % (kind, field, payload)
+    parts = ['{"type":"return","kind":"%s"' % kind, *('"%s":%s' % member for member in members.items())]
+    return ",".join(parts) + "}"
 
 
 def _exception(kind, message, traceback=""):

@@ -6,9 +6,9 @@ from _omniforge.failure import Refusal
 _FLOAT_TEXT = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
-def plain(value):
+def plain(value, path="result"):
     """The value in terms of dict, list, str, int, float, bool and None; raises Refusal that names the path."""
-    return _plain(value, "result", set())
+    return _plain(value, path, set())
 
 
 def readable(value, depth=0):

@@ -14,6 +14,7 @@ from _omniforge.content import (
     EmbeddedResource,
     Image,
     ResourceLink,
+    Result,
     Text,
     content_blocks,
 )
@@ -27,12 +28,13 @@ __all__ = [
     "MissingCapability",
     "ProtocolError",
     "ResourceLink",
+    "Result",
     "Text",
     "ToolError",
     "ctx",
 ]
 
-for _kind in (Audio, Content, Context, EmbeddedResource, Image, ResourceLink, Text):
+for _kind in (Audio, Content, Context, EmbeddedResource, Image, ResourceLink, Result, Text):
     _kind.__module__ = "omniforge"
 content_blocks.__module__ = "omniforge"
 
