@@ -1,20 +1,20 @@
 //! The stdio door: newline-delimited JSON-RPC, over the same handler as HTTP. What it writes is frames and nothing else.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetExtensions as _, NumberOrString};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::lifecycle::Lifecycle;
-use crate::mcp::peek::{self, Body, Message, Request};
+use crate::mcp::flight::Flight;
+use crate::mcp::inbox::Inbox;
 use crate::mcp::{PipeError, Refusal, serve_pipe};
 use crate::model::Caller;
 use crate::tools::Domain;
@@ -25,8 +25,6 @@ const LINE: usize = 16 << 20;
 const WAITING: usize = 64;
 /// How long the last frames may take to be written.
 const FLUSH: Duration = Duration::from_secs(2);
-/// The id of the handshake that we hold on behalf of a client that holds none.
-const OWN_HANDSHAKE: &str = "omniforge/handshake";
 
 /// Serves one client until it closes its end or the lifecycle closes: then its subscriptions end, and what is in flight is
 /// drained and answered.
@@ -60,13 +58,12 @@ struct Lines {
     lifecycle: Lifecycle,
     /// Cancelled when nothing new is to be told.
     news: CancellationToken,
-    /// The requests that were handed on and have no answer yet.
-    flight: watch::Sender<HashSet<NumberOrString>>,
+    flight: Flight,
     /// Whether the end has begun: what is in flight is answered, and no line is awaited any more.
     draining: bool,
-    opened: bool,
-    waiting: Option<RxJsonRpcMessage<RoleServer>>,
-    due: Option<Refusal>,
+    inbox: Inbox,
+    waiting: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    due: VecDeque<Refusal>,
 }
 
 /// The client's end is closed.
@@ -89,11 +86,11 @@ impl Lines {
             writer: Some(tokio::spawn(write(writer, frames))),
             lifecycle,
             news,
-            flight: watch::channel(HashSet::new()).0,
+            flight: Flight::default(),
             draining: false,
-            opened: false,
-            waiting: None,
-            due: None,
+            inbox: Inbox::default(),
+            waiting: VecDeque::new(),
+            due: VecDeque::new(),
         }
     }
 
@@ -101,94 +98,29 @@ impl Lines {
     fn begin_to_end(&mut self) {
         self.draining = true;
         self.news.cancel();
-        let (lifecycle, mut flight) = (self.lifecycle.clone(), self.flight.subscribe());
-        tokio::spawn(async move {
-            let answered = async {
-                // The sender goes with the transport, and then nobody waits for answers.
-                let _gone = flight.wait_for(HashSet::is_empty).await;
-            };
-            lifecycle.drain(answered).await;
-        });
+        // The account goes with the transport, and then nobody waits for answers.
+        let (lifecycle, answered) = (self.lifecycle.clone(), self.flight.landed());
+        tokio::spawn(async move { lifecycle.drain(answered).await });
     }
 
-    /// Keeps account of what is in flight.
-    fn hand_on(&self, message: RxJsonRpcMessage<RoleServer>) -> RxJsonRpcMessage<RoleServer> {
-        match &message {
-            ClientJsonRpcMessage::Request(request) if request.id != own_id() => {
-                self.flight.send_modify(|flight| {
-                    flight.insert(request.id.clone());
-                });
-            }
-            ClientJsonRpcMessage::Notification(told) => {
-                // A cancelled request gets no answer.
-                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    self.flight.send_modify(|flight| {
-                        flight.remove(id);
-                    });
-                }
-            }
-            _ => {}
-        }
-        message
-    }
-
-    /// Sends the refusal that is due, if one is.
+    /// Sends the refusals that are due.
     ///
     /// # Cancellation
-    /// Safe: it stays due until there is room for it.
+    /// Safe: each stays due until there is room for it.
     async fn settle(&mut self) {
-        let (Some(_), Some(outgoing)) = (&self.due, &self.outgoing) else { return };
-        // A client that is gone needs no refusal; its end shows on the next read.
-        if let Ok(room) = outgoing.reserve().await
-            && let Some(refusal) = self.due.take()
-        {
+        while let (Some(refusal), Some(outgoing)) = (self.due.front(), &self.outgoing) {
+            // A client that is gone needs no refusal; its end shows on the next read.
+            let Ok(room) = outgoing.reserve().await else { return };
             room.send(refusal.to_json());
+            self.due.pop_front();
         }
     }
 
-    /// What the protocol layer is to see of a line; `None` when that is nothing.
-    fn accept(&mut self, line: Bytes) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let refused = match peek::read(&line) {
-            Ok(Body::One(Message::Request(mut request))) => {
-                match request.unknown_method(None).or_else(|| request.fault.take()) {
-                    Some(refused) => refused,
-                    None => match message(&line, &request) {
-                        Ok(message) => return self.open(message, &request),
-                        Err(refused) => refused,
-                    },
-                }
-            }
-            // Before the handshake there is nothing that a notification or a reply could be about.
-            Ok(Body::One(_)) if !self.opened => return None,
-            Ok(Body::One(_)) => return serde_json::from_slice(&line).ok(),
-            Ok(Body::Batch(_)) => Refusal::request("batches are not served here; send one message per line"),
-            Err(refused) => refused,
-        };
-        self.due = Some(refused);
-        None
-    }
-
-    /// A client that begins without a handshake gets one held for it.
-    fn open(
-        &mut self,
-        message: RxJsonRpcMessage<RoleServer>,
-        request: &Request<'_>,
-    ) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let modern = request.meta.protocol_version.is_some();
-        match &*request.method {
-            _ if self.opened => {}
-            "server/discover" | "ping" => return Some(message),
-            "initialize" => self.opened = true,
-            _ if modern => self.opened = request.has_modern_meta(),
-            _ => {
-                self.opened = true;
-                self.waiting = Some(message);
-                return Some(own_handshake());
-            }
-        }
-        Some(message)
+    /// Takes what a line says.
+    fn accept(&mut self, line: &Bytes) {
+        let heard = self.inbox.read(line);
+        self.waiting.extend(heard.messages);
+        self.due.extend(heard.refused);
     }
 }
 
@@ -201,22 +133,16 @@ impl Transport<RoleServer> for Lines {
     ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
         let (outgoing, flight) = (self.outgoing.clone(), self.flight.clone());
         async move {
-            let answered = match &item {
-                TxJsonRpcMessage::<RoleServer>::Response(response) if response.id == own_id() => return Ok(()),
-                TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
-                TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
-                _ => None,
-            };
+            if Inbox::is_own(&item) {
+                flight.sent(&item);
+                return Ok(());
+            }
             let frame = serde_json::to_string(&item).map_err(|error| {
                 tracing::error!("A message did not serialise: {error}");
                 Closed
             })?;
             let sent = outgoing.ok_or(Closed)?.send(frame).await.map_err(|_| Closed);
-            if let Some(id) = answered {
-                flight.send_modify(|flight| {
-                    flight.remove(&id);
-                });
-            }
+            flight.sent(&item);
             sent
         }
     }
@@ -224,8 +150,9 @@ impl Transport<RoleServer> for Lines {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             self.settle().await;
-            if let Some(message) = self.waiting.take() {
-                return Some(self.hand_on(message));
+            if let Some(message) = self.waiting.pop_front() {
+                self.flight.hand_on(&message);
+                return Some(message);
             }
             if self.draining {
                 self.lifecycle.ended.cancelled().await;
@@ -237,12 +164,8 @@ impl Transport<RoleServer> for Lines {
             };
             match line {
                 None => self.begin_to_end(),
-                Some(Err(refused)) => self.due = Some(refused),
-                Some(Ok(line)) => {
-                    if let Some(message) = self.accept(line) {
-                        return Some(self.hand_on(message));
-                    }
-                }
+                Some(Err(refused)) => self.due.push_back(refused),
+                Some(Ok(line)) => self.accept(&line),
             }
         }
     }
@@ -256,34 +179,6 @@ impl Transport<RoleServer> for Lines {
         }
         Ok(())
     }
-}
-
-fn message(line: &Bytes, request: &Request<'_>) -> Result<RxJsonRpcMessage<RoleServer>, Refusal> {
-    let (body, arguments) = request.without_arguments(line);
-    let mut message: ClientJsonRpcMessage = serde_json::from_slice(&body)
-        .map_err(|error| Refusal::request(format!("not a request: {error}")).with_id(Some(request.id)))?;
-    if let (ClientJsonRpcMessage::Request(request), Some(arguments)) = (&mut message, arguments) {
-        request.request.extensions_mut().insert(arguments);
-    }
-    Ok(message)
-}
-
-fn own_id() -> NumberOrString {
-    NumberOrString::String(OWN_HANDSHAKE.into())
-}
-
-fn own_handshake() -> RxJsonRpcMessage<RoleServer> {
-    serde_json::from_value(serde_json::json!({
-        "jsonrpc": "2.0",
-        "id": OWN_HANDSHAKE,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": crate::mcp::Era::NEWEST_LEGACY.as_str(),
-            "capabilities": {},
-            "clientInfo": {"name": "unknown", "version": "0"},
-        },
-    }))
-    .expect("the handshake above is one")
 }
 
 async fn read<R: AsyncRead + Unpin>(reader: R, lines: mpsc::Sender<Line>, shutdown: CancellationToken) {

@@ -12,12 +12,12 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::answer::{event_stream, events, is};
+use super::answer::{self, event_stream, events, is};
 use super::front::{Front, Visit, no_session};
 use super::post::{accepted, refuse};
 use super::problem::{json, refusal};
 use crate::mcp::inbox::{Ids, check_batch, no_batches};
-use crate::mcp::peek::{self, Message};
+use crate::mcp::peek::{self, Message, Request};
 use crate::mcp::{Era, Refusal};
 
 /// How many messages of a batch without a session are served at once.
@@ -62,13 +62,30 @@ impl Front {
         let mut responses = Vec::with_capacity(items.len());
         for item in items {
             let answered = is_answered(&item);
-            let response = self.item(visit, item).await;
+            let response = match item {
+                Ok((bytes, Message::Request(request))) if self.is_plain(&request) => {
+                    self.begin(visit, &bytes, &request).await
+                }
+                item => self.item(visit, item).await,
+            };
             if answered {
                 responses.push(events(response));
             }
         }
         let all = futures::stream::iter(responses).flatten_unordered(None);
         event_stream(Body::from_stream(all.map(Ok::<_, Infallible>)))
+    }
+
+    /// Whether nothing speaks against a request but what the protocol layer will say.
+    fn is_plain(&self, request: &Request<'_>) -> bool {
+        let refused = self.closing.is_cancelled() && request.method == "tools/call";
+        !refused && request.fault.is_none() && request.meta.protocol_version.is_none()
+    }
+
+    /// Hands a request on to its session. The stream is there at once, so that the next request need not wait for it.
+    async fn begin(&self, visit: &Visit, bytes: &Bytes, request: &Request<'_>) -> Response {
+        let (body, arguments) = request.without_arguments(bytes);
+        answer::adopt(self.server.stateful(visit.forward(body, arguments, false)).await)
     }
 
     async fn batch_alone(&self, visit: &Visit, items: Vec<Item<'_>>) -> Response {

@@ -37,6 +37,9 @@ struct Reply<'a> {
 
 #[derive(Deserialize)]
 struct Outcome {
+    /// What tells a tool's result from others.
+    #[serde(rename = "content")]
+    _content: serde::de::IgnoredAny,
     #[serde(rename = "resultType")]
     kind: Option<String>,
     #[serde(rename = "_meta")]
@@ -47,7 +50,7 @@ fn explained(event: &Bytes, limit: usize) -> Option<Vec<u8>> {
     let (data, true) = message(event)? else { return None };
     let reply: Reply = serde_json::from_slice(&data).ok()?;
     let text = format!(
-        "The call ended, but its result was not sent: it has {} bytes, and after progress or logs this client reads at \
+        "The call ended, but its result was not sent: it has {} bytes, and in a stream this client reads at \
          most {limit} bytes at once (its `max_sse_event_size`). omniforge_list_runs finds the run, and omniforge_get_run \
          shows its result.",
         data.len()

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, Uri};
 
 use super::answer::{event_stream, one_line_text};
-use super::body;
 use super::front::{Front, Visit};
 use super::post::{accepted, refuse, wrong_content_type};
 use super::problem::problem;
-use crate::mcp::{Outlet, Said};
+use super::{body, oversize};
+use crate::mcp::{Downstream, Said};
 
 /// The path that the POSTs of a session go to.
 const MESSAGES: &str = "/messages";
@@ -26,18 +26,19 @@ impl Front {
         if self.closing.is_cancelled() {
             return problem(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; come back in a moment");
         }
-        let outlet = match self.server.open_stream(&visit.caller.principal) {
-            Ok(outlet) => outlet,
+        let downstream = match self.server.open_stream(&visit.caller.principal) {
+            Ok(downstream) => downstream,
             Err(error) => return problem(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
         };
-        let endpoint = format!("event: endpoint\ndata: {}{MESSAGES}?{SESSION}={}\n\n", self.prefix(), outlet.id);
-        let heartbeat = self.options.heartbeat;
-        let stream = futures::stream::unfold((outlet, Some(endpoint)), move |(mut outlet, first)| async move {
-            let text = match first {
+        let endpoint = format!("event: endpoint\ndata: {}{MESSAGES}?{SESSION}={}\n\n", self.prefix(), downstream.id);
+        let (heartbeat, limit) = (self.options.heartbeat, oversize::event_limit(&visit.parts.headers));
+        let stream = futures::stream::unfold((downstream, Some(endpoint)), move |(mut downstream, first)| async move {
+            let event = Bytes::from(match first {
                 Some(first) => first,
-                None => next(&mut outlet, heartbeat).await?,
-            };
-            Some((Ok::<_, Infallible>(Bytes::from(text)), (outlet, None)))
+                None => next(&mut downstream, heartbeat).await?,
+            });
+            let event = limit.map_or_else(|| event.clone(), |limit| oversize::fit(event.clone(), limit));
+            Some((Ok::<_, Infallible>(event), (downstream, None)))
         });
         event_stream(Body::from_stream(stream))
     }
@@ -49,7 +50,7 @@ impl Front {
                 "the query parameter `session_id` is missing; `GET /sse` opens a session and says where to post";
             return problem(StatusCode::BAD_REQUEST, detail);
         };
-        let Some(inlet) = self.server.inlet(id, &visit.caller.principal) else { return no_stream() };
+        let Some(upstream) = self.server.upstream(id, &visit.caller.principal) else { return no_stream() };
         if let Some(refused) = visit.unknown_version().or_else(|| wrong_content_type(&visit)) {
             return refused;
         }
@@ -61,7 +62,7 @@ impl Front {
         if let Ok(id) = HeaderValue::from_str(id) {
             parts.headers.insert("mcp-session-id", id);
         }
-        match inlet.say(&bytes, &parts).await {
+        match upstream.say(&bytes, &parts).await {
             Said::Taken => accepted(),
             Said::Refused(refused) => refuse(&visit, &refused),
             Said::Crowded => {
@@ -80,8 +81,8 @@ impl Front {
 }
 
 /// The next event of a session's stream, or a sign of life; `None` at its end.
-async fn next(outlet: &mut Outlet, heartbeat: Duration) -> Option<String> {
-    match tokio::time::timeout(heartbeat, outlet.next()).await {
+async fn next(downstream: &mut Downstream, heartbeat: Duration) -> Option<String> {
+    match tokio::time::timeout(heartbeat, downstream.next()).await {
         Ok(message) => message.map(|message| format!("event: message\ndata: {}\n\n", one_line_text(message))),
         Err(_) => Some(": alive\n\n".to_owned()),
     }

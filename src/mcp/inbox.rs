@@ -53,10 +53,13 @@ impl Inbox {
 
     fn message(&mut self, bytes: &Bytes, message: Message<'_>, heard: &mut Heard) {
         match message {
-            Message::Request(request) => match read_request(bytes, &request) {
-                Ok(message) => self.open(message, &request, heard),
-                Err(refused) => heard.refused.push(refused),
-            },
+            Message::Request(mut request) => {
+                let fault = request.unknown_method(None).or_else(|| request.fault.take());
+                match fault.map_or_else(|| read_request(bytes, &request), Err) {
+                    Ok(message) => self.open(message, &request, heard),
+                    Err(refused) => heard.refused.push(refused),
+                }
+            }
             // Before the handshake there is nothing that a notification or a reply could be about.
             _ if !self.opened => {}
             _ => heard.messages.extend(serde_json::from_slice::<ClientJsonRpcMessage>(bytes).ok()),

@@ -9,6 +9,7 @@ mod call;
 mod changes;
 mod era;
 mod error;
+pub mod flight;
 mod handler;
 pub mod inbox;
 mod listing;
@@ -33,7 +34,7 @@ pub use era::Era;
 pub use pipe::{PipeError, serve_pipe};
 pub use refusal::Refusal;
 pub use server::{Called, Response, Server, SessionRefused};
-pub use streams::{Inlet, Outlet, Said};
+pub use streams::{Downstream, Said, Upstream};
 
 /// The name that the server goes by.
 pub const SERVER_NAME: &str = "omniforge-mcp";

@@ -20,7 +20,7 @@ use super::handler::{CALLED_TOOL, Handler, Link, Shared};
 use super::listing::Pages;
 pub use super::sessions::SessionRefused;
 use super::sessions::{IDLE, Sessions};
-use super::streams::{Inlet, Outlet, Streams};
+use super::streams::{Downstream, Streams, Upstream};
 use crate::model::{Caller, PrincipalId};
 use crate::tools::{CallError, Domain};
 
@@ -123,14 +123,14 @@ impl Server {
     ///
     /// # Errors
     /// [`SessionRefused`] when there are too many.
-    pub fn open_stream(&self, principal: &PrincipalId) -> Result<Outlet, SessionRefused> {
+    pub fn open_stream(&self, principal: &PrincipalId) -> Result<Downstream, SessionRefused> {
         let ends = (self.closing.clone(), &self.stop);
         self.streams.open(Arc::clone(&self.shared), &self.sessions, principal, ends)
     }
 
     /// Where the messages of such a session go in; `None` when there is none of that id for this principal.
-    pub fn inlet(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Inlet>> {
-        self.streams.inlet(id, principal)
+    pub fn upstream(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Upstream>> {
+        self.streams.upstream(id, principal)
     }
 
     /// The first page of `tools/list` for this caller: the bytes of the `result` member.

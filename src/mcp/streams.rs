@@ -1,33 +1,35 @@
 //! Sessions of the first HTTP transport (2024-11-05, "HTTP+SSE"): what a client says comes by POSTs, and all that it is
 //! told, answers too, goes onto the one stream that it keeps open. Such a session lives exactly as long as its stream.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetExtensions as _, NumberOrString};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::{Transport, TransportAdapterIdentity};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::era::Era;
+use super::flight::Flight;
 use super::handler::{Handler, Link, Shared};
-use super::inbox::Inbox;
+use super::inbox::{Heard, Inbox};
 use super::refusal::Refusal;
 use super::sessions::{Place, SessionRefused, Sessions};
 use crate::model::PrincipalId;
 
-/// How many messages may wait on either side: more than the refusals of a whole batch.
-const WAITING: usize = 128;
+/// How many messages may wait on either side.
+const WAITING: usize = 64;
 /// The most requests of one session that wait for their answers to be read.
 const IN_FLIGHT: usize = 256;
 /// How long a client may not read before it counts as gone.
 const UNREAD: Duration = Duration::from_secs(60);
 
-type Table = Mutex<HashMap<String, (PrincipalId, Arc<Inlet>)>>;
+type Messages = Vec<RxJsonRpcMessage<RoleServer>>;
+type Table = Mutex<HashMap<String, (PrincipalId, Arc<Upstream>)>>;
 
 /// The open streams of one server.
 #[derive(Default)]
@@ -36,7 +38,7 @@ pub(super) struct Streams {
 }
 
 /// A session's stream: dropping it ends the session and kills its calls.
-pub struct Outlet {
+pub struct Downstream {
     /// The session's id, which its client's POSTs carry.
     pub id: String,
     frames: mpsc::Receiver<String>,
@@ -46,7 +48,7 @@ pub struct Outlet {
 }
 
 /// Where the messages of a session's client go in.
-pub struct Inlet {
+pub struct Upstream {
     inbox: Mutex<Inbox>,
     said: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
     /// Weak, so that the stream ends with the transport.
@@ -54,10 +56,6 @@ pub struct Inlet {
     flight: Flight,
     closing: CancellationToken,
 }
-
-/// The ids of the requests that were handed on and whose answers were not read yet.
-#[derive(Clone)]
-struct Flight(watch::Sender<HashSet<NumberOrString>>);
 
 /// What a POST came to.
 pub enum Said {
@@ -72,7 +70,7 @@ pub enum Said {
 }
 
 impl Streams {
-    fn table(&self) -> MutexGuard<'_, HashMap<String, (PrincipalId, Arc<Inlet>)>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, (PrincipalId, Arc<Upstream>)>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,13 +85,13 @@ impl Streams {
         sessions: &Arc<Sessions>,
         principal: &PrincipalId,
         (closing, stop): (CancellationToken, &CancellationToken),
-    ) -> Result<Outlet, SessionRefused> {
+    ) -> Result<Downstream, SessionRefused> {
         let place = sessions.reserve(principal.clone(), Era::UNNAMED)?.kept();
         let end = stop.child_token();
         let (said, incoming) = mpsc::channel(WAITING);
         let (outgoing, frames) = mpsc::channel(WAITING);
-        let flight = Flight(watch::channel(HashSet::new()).0);
-        let inlet = Inlet {
+        let flight = Flight::default();
+        let upstream = Upstream {
             inbox: Mutex::default(),
             said,
             told: outgoing.downgrade(),
@@ -103,18 +101,18 @@ impl Streams {
         let wire = Wire { incoming, outgoing: Some(outgoing), flight, closing, end: end.clone() };
         tokio::spawn(serve(Handler::new(shared, Link::Stream(end.clone())), wire, end.clone()));
         let id = uuid::Uuid::new_v4().simple().to_string();
-        self.table().insert(id.clone(), (principal.clone(), Arc::new(inlet)));
-        Ok(Outlet { id, frames, streams: Arc::clone(self), _end: end.drop_guard(), _place: place })
+        self.table().insert(id.clone(), (principal.clone(), Arc::new(upstream)));
+        Ok(Downstream { id, frames, streams: Arc::clone(self), _end: end.drop_guard(), _place: place })
     }
 
     /// The way into the session of that id, when it belongs to this principal.
-    pub(super) fn inlet(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Inlet>> {
+    pub(super) fn upstream(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Upstream>> {
         let table = self.table();
-        table.get(id).filter(|(owner, _)| owner == principal).map(|(_, inlet)| Arc::clone(inlet))
+        table.get(id).filter(|(owner, _)| owner == principal).map(|(_, upstream)| Arc::clone(upstream))
     }
 }
 
-impl Outlet {
+impl Downstream {
     /// The next message for the client, on one line; `None` when the session has ended.
     ///
     /// # Cancellation
@@ -124,30 +122,20 @@ impl Outlet {
     }
 }
 
-impl Drop for Outlet {
+impl Drop for Downstream {
     fn drop(&mut self) {
         self.streams.table().remove(&self.id);
     }
 }
 
-impl Inlet {
+impl Upstream {
     /// Takes what a POST holds. `parts` are the request's own, with its caller in the extensions.
     pub async fn say(&self, bytes: &Bytes, parts: &Parts) -> Said {
-        let heard = self.inbox.lock().unwrap_or_else(PoisonError::into_inner).read(bytes);
-        let (mut refused, mut messages) = (heard.refused, heard.messages);
-        if messages.is_empty()
-            && let Some(nameless) = refused.pop_if(|refused| refused.id.is_none())
-        {
-            return Said::Refused(nameless);
-        }
-        if self.closing.is_cancelled() {
-            refused.extend(messages.extract_if(.., |message| is_call(message)).filter_map(|call| shutting_down(&call)));
-        }
         let Some(told) = self.told.upgrade() else { return Said::Ended };
-        let Ok(room) = told.try_reserve_many(refused.len()) else { return Said::Crowded };
-        if let Err(said) = self.flight.take_off(&messages) {
-            return said;
-        }
+        let (messages, refused) = match self.read(bytes) {
+            Ok(heard) => heard,
+            Err(said) => return said,
+        };
         for mut message in messages {
             if let ClientJsonRpcMessage::Request(request) = &mut message {
                 request.request.extensions_mut().insert(parts.clone());
@@ -156,8 +144,41 @@ impl Inlet {
                 return Said::Ended;
             }
         }
-        room.zip(refused).for_each(|(room, refused)| room.send(refused.to_json()));
+        for refused in refused {
+            match tokio::time::timeout(UNREAD, told.send(refused.to_json())).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Said::Ended,
+                Err(_) => return Said::Crowded,
+            }
+        }
         Said::Taken
+    }
+
+    /// Reads a body and takes account of what is about to be handed on; at once, so that no other POST comes in between.
+    fn read(&self, bytes: &Bytes) -> Result<(Messages, Vec<Refusal>), Said> {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let Heard { mut messages, mut refused } = inbox.read(bytes);
+        if messages.is_empty()
+            && let Some(nameless) = refused.pop_if(|refused| refused.id.is_none())
+        {
+            return Err(Said::Refused(nameless));
+        }
+        if self.closing.is_cancelled() {
+            refused.extend(messages.extract_if(.., |message| is_call(message)).filter_map(|call| shutting_down(&call)));
+        }
+        let twice = messages.iter().find_map(|message| match message {
+            ClientJsonRpcMessage::Request(request) if self.flight.holds(&request.id) => Some(&request.id),
+            _ => None,
+        });
+        if let Some(id) = twice {
+            let text = format!("the id `{id}` is that of a request that was not answered yet");
+            return Err(Said::Refused(Refusal::request(text)));
+        }
+        if self.flight.count() >= IN_FLIGHT {
+            return Err(Said::Crowded);
+        }
+        messages.iter().for_each(|message| self.flight.hand_on(message));
+        Ok((messages, refused))
     }
 }
 
@@ -171,40 +192,6 @@ fn shutting_down(call: &ClientJsonRpcMessage) -> Option<Refusal> {
     let id = serde_json::value::to_raw_value(&call.id).ok()?;
     let text = "the server is shutting down; call again in a moment";
     Some(Refusal::new(-32603, text).with_id(Some(&id)))
-}
-
-impl Flight {
-    /// Takes account of what is about to be handed on.
-    fn take_off(&self, messages: &[RxJsonRpcMessage<RoleServer>]) -> Result<(), Said> {
-        let ids = messages.iter().filter_map(|message| match message {
-            ClientJsonRpcMessage::Request(request) => Some(&request.id),
-            _ => None,
-        });
-        let mut refused = None;
-        self.0.send_if_modified(|flight| {
-            if let Some(twice) = ids.clone().find(|id| flight.contains(id)) {
-                let text = format!("the id `{twice}` is that of a request that was not answered yet");
-                refused = Some(Said::Refused(Refusal::request(text)));
-            } else if flight.len() >= IN_FLIGHT {
-                refused = Some(Said::Crowded);
-            } else {
-                flight.extend(ids.clone().cloned());
-            }
-            refused.is_none()
-        });
-        refused.map_or(Ok(()), Err)
-    }
-
-    fn land(&self, id: &NumberOrString) {
-        self.0.send_if_modified(|flight| flight.remove(id));
-    }
-
-    /// Waits until everything is answered.
-    async fn landed(&self) {
-        let mut flight = self.0.subscribe();
-        // The sender is our own, so that it can't be gone.
-        drop(flight.wait_for(HashSet::is_empty).await);
-    }
 }
 
 /// The transport between the POSTs and the stream.
@@ -230,11 +217,6 @@ impl Transport<RoleServer> for Wire {
     ) -> impl Future<Output = Result<(), Closed>> + Send + 'static {
         let (outgoing, flight, end) = (self.outgoing.clone(), self.flight.clone(), self.end.clone());
         async move {
-            let answered = match &item {
-                TxJsonRpcMessage::<RoleServer>::Response(response) => Some(response.id.clone()),
-                TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.clone(),
-                _ => None,
-            };
             let sent = match serde_json::to_string(&item) {
                 _ if Inbox::is_own(&item) => Ok(()),
                 Ok(frame) => told(outgoing, frame, &end).await,
@@ -243,9 +225,7 @@ impl Transport<RoleServer> for Wire {
                     Err(Closed)
                 }
             };
-            if let Some(id) = answered {
-                flight.land(&id);
-            }
+            flight.sent(&item);
             sent
         }
     }
@@ -255,18 +235,10 @@ impl Transport<RoleServer> for Wire {
             self.closing.cancelled().await;
             self.flight.landed().await;
         };
-        let message = tokio::select! {
-            message = self.incoming.recv() => message?,
-            () = done => return None,
-        };
-        if let ClientJsonRpcMessage::Notification(told) = &message
-            && let ClientNotification::CancelledNotification(cancelled) = &told.notification
-            && let Some(id) = &cancelled.params.request_id
-        {
-            // A cancelled request gets no answer.
-            self.flight.land(id);
+        tokio::select! {
+            message = self.incoming.recv() => message,
+            () = done => None,
         }
-        Some(message)
     }
 
     async fn close(&mut self) -> Result<(), Closed> {
