@@ -96,8 +96,8 @@ impl App {
             tracing::info!(runs = again, "Started {again} interrupted run(s) again");
         }
         let app = Self { auth, tools, store, runner, lifecycle, lock, instance, data_dir: settings.data_dir.clone() };
-        let keeper =
-            Keeper { store: app.store.clone(), auth: app.auth.clone(), environments, tools: app.tools.clone() };
+        let (store, auth, tools) = (app.store.clone(), app.auth.clone(), app.tools.clone());
+        let keeper = Keeper { store, auth, environments, tools, history: settings.history };
         app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
         Ok(app)
     }

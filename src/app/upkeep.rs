@@ -7,13 +7,12 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Auth;
+use crate::config::History;
 use crate::lifecycle::InstanceLock;
 use crate::runner::{Collected, Environments};
 use crate::store::{RunSummary, Store};
 use crate::tools::Tools;
 
-/// How long run rows are kept, and how many.
-const ROWS_KEPT: (Duration, u32) = (Duration::from_secs(30 * 24 * 3600), 1_000_000);
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Marks the runs of dead processes as interrupted and removes what they left. An instance is dead when nobody holds
@@ -67,10 +66,12 @@ pub struct Keeper {
     pub environments: Environments,
     /// Whose versions may wait for their environments.
     pub tools: Tools,
+    /// How much of the runs' history is kept.
+    pub history: History,
 }
 
 impl Keeper {
-    /// Forgets old rows and expired sign-ins, goes on with installing, and removes unused environments: at the start and every ten minutes, until
+    /// Forgets old results, old rows and expired sign-ins, goes on with installing, and removes unused environments: at the start and every ten minutes, until
     /// the server closes.
     pub async fn keep(self, closing: CancellationToken) {
         let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
@@ -96,8 +97,10 @@ impl Keeper {
     }
 
     async fn forget(&self) -> anyhow::Result<()> {
-        self.store.delete_runs_ended_before(self.store.clock().earlier(ROWS_KEPT.0)).await?;
-        self.store.delete_runs_beyond(ROWS_KEPT.1).await?;
+        let History { results, rows, count } = self.history;
+        self.store.forget_results_ended_before(self.store.clock().earlier(results)).await?;
+        self.store.delete_runs_ended_before(self.store.clock().earlier(rows)).await?;
+        self.store.delete_runs_beyond(count).await?;
         self.auth.forget_expired().await?;
         Ok(())
     }

@@ -77,6 +77,17 @@ pub enum ApprovalPolicy {
     Never,
 }
 
+/// How much of the runs' history is kept (DESIGN §4). A run that has not ended is always kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// How long the results of runs are kept after their end.
+    pub results: Duration,
+    /// How long their rows are.
+    pub rows: Duration,
+    /// How many rows are.
+    pub count: u32,
+}
+
 /// All settings of a process, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -137,6 +148,8 @@ pub struct Settings {
     pub queue_wait: Duration,
     /// How long a call of an `auto` tool waits before it becomes a handle.
     pub inline_wait: Duration,
+    /// How much of the runs' history is kept.
+    pub history: History,
     /// How long running calls may go on after SIGTERM.
     pub drain: Duration,
     /// What the log shows (`tracing` filter syntax).
@@ -169,6 +182,7 @@ impl Settings {
         }
         let sandbox = one_of("sandbox", options.sandbox.as_deref(), SANDBOXES)?;
         let approval = one_of("approval", options.approval.as_deref(), APPROVALS)?;
+        let history = history(&options)?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Self {
             listen,
@@ -199,6 +213,7 @@ impl Settings {
             queue: options.queue.unwrap_or(256),
             queue_wait: Duration::from_secs(options.queue_wait_seconds.unwrap_or(30)),
             inline_wait: Duration::from_secs(options.inline_wait_seconds.unwrap_or(25)),
+            history,
             drain: Duration::from_secs(options.drain_seconds.unwrap_or(5)),
             log: options.log.unwrap_or_else(|| "info,rmcp=warn,sqlx=warn".to_owned()),
         })
@@ -220,12 +235,20 @@ fn one_of<T: Copy>(name: &'static str, given: Option<&str>, allowed: &[(&str, T)
     })
 }
 
-fn positive(name: &'static str, given: Option<usize>, default: usize) -> Result<usize, ConfigError> {
-    match given {
-        Some(0) => Err(ConfigError::Value { name, value: "0".into(), expected: "at least 1".into() }),
-        Some(value) => Ok(value),
-        None => Ok(default),
+fn positive<N: Copy + Default + PartialEq>(name: &'static str, given: Option<N>, default: N) -> Result<N, ConfigError> {
+    let value = given.unwrap_or(default);
+    if value == N::default() {
+        return Err(ConfigError::Value { name, value: "0".into(), expected: "at least 1".into() });
     }
+    Ok(value)
+}
+
+fn history(options: &Options) -> Result<History, ConfigError> {
+    Ok(History {
+        results: Duration::from_hours(positive("result_keep_hours", options.result_keep_hours, 24)?.into()),
+        rows: days(positive("run_keep_days", options.run_keep_days, 30)?),
+        count: positive("run_keep_rows", options.run_keep_rows, 1_000_000)?,
+    })
 }
 
 /// That many mebibytes in bytes.
@@ -313,6 +336,7 @@ mod tests {
         assert!(settings(Options { public_url: Some("ftp://x".into()), ..Options::default() }).is_err());
         let error = settings(Options { environment_max_mb: Some(0), ..Options::default() }).unwrap_err().to_string();
         assert!(error.starts_with("`environment_max_mb` is `0`; it must be from 1 to "), "{error}");
+        assert!(settings(Options { run_keep_rows: Some(0), ..Options::default() }).is_err());
         assert!(settings(Options { environments_max_mb: Some(u64::MAX), ..Options::default() }).is_err());
     }
 }

@@ -96,6 +96,12 @@ options! {
     queue_wait_seconds / "OMNIFORGE_QUEUE_WAIT_SECONDS": u64, "SECONDS";
     /// How long a call of an `auto` tool waits before it goes on as a run to be fetched later [default: 25]
     inline_wait_seconds / "OMNIFORGE_INLINE_WAIT_SECONDS": u64, "SECONDS";
+    /// How long the results of runs are kept [default: 24]
+    result_keep_hours / "OMNIFORGE_RESULT_KEEP_HOURS": u32, "HOURS";
+    /// How long runs are kept in the history [default: 30]
+    run_keep_days / "OMNIFORGE_RUN_KEEP_DAYS": u32, "DAYS";
+    /// How many runs are kept in the history [default: 1000000]
+    run_keep_rows / "OMNIFORGE_RUN_KEEP_ROWS": u32, "N";
     /// How long running calls may go on after SIGTERM [default: 5]
     drain_seconds / "OMNIFORGE_DRAIN_SECONDS": u64, "SECONDS";
     /// What the log shows, such as `debug` or `info,omniforge::runner=debug`

@@ -5,6 +5,7 @@
 mod denied;
 mod dependencies;
 mod environments;
+mod history;
 mod mcp_wire;
 mod probes;
 mod product;

@@ -66,6 +66,10 @@ def main(net: float, rate: float = 20) -> dict:
 * `from omniforge import Text, Image, Audio, ResourceLink, EmbeddedResource, Result`: return one, or a list; `Image(png_bytes)`,
   `Result([Image(path="plot.png")], structured={"n": 1}, meta={…})`. Each block takes `annotations` and `meta`.
 * A parameter `ctx` gets the context: `ctx.progress(done, total, message)`, `ctx.info(text)`, `ctx.log(level, data)`.
+* Ask the person, the client's model, its roots: `ctx.elicit(message, schema)` (`.accepted`, `.content`), `ctx.sample(text)`
+  (`.text`), `ctx.roots()`, `ctx.ask({key: ctx.elicitation(…)})`. In JavaScript they are promises.
+* `ctx.call("other_tool", {…})` calls a saved tool; `ctx.state.get/set/delete` keep JSON values for the caller.
+* Long work: `mode="async"` (or `ctx.start_task()`) answers with a handle at once; `get_job_result` fetches the result.
 * Dependencies: the `dependencies` field, or a block `# /// script` … `# ///` at the top of the code.
 
 ## Any language, script style

@@ -84,7 +84,7 @@ for (const { mode, era, version } of modes) {
 
         test('progress arrives in order', async () => {
             const tool = freeName('steps');
-            const code = 'def main(ctx):\n    for step in range(1, 6):\n        ctx.progress(step, 5, f"step {step}")\n    return "done"\n';
+            const code = 'import time\n\ndef main(ctx):\n    for step in range(1, 6):\n        ctx.progress(step, 5, f"step {step}")\n        time.sleep(0.2)\n    return "done"\n';
             await connection.call('omniforge_create_tool', { name: tool, code });
             await connection.changedUntil((list) => named(list, tool), 'the tool is listed');
             const steps = [];

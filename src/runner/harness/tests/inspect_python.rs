@@ -347,7 +347,7 @@ fn faults_have_a_place() {
         ("x = 1\ny = '\0'", 2, "the code holds a null byte"),
         (&deep, 2, "the types are nested more than 48 levels deep"),
         ("# /// script\n# dependencies = [1]\n# ///", 2, "`dependencies` must be an array of strings"),
-        ("# /// script\n# dependencies = ['a'\n# x = 1\n# ///", 3, "the metadata block is no TOML: "),
+        ("# /// script\n# dependencies = ['a'\n# x = 1\n# ///", 3, "the metadata block (`# /// script`) is no TOML: "),
         ("# /// script\n# requires-python = 3\n# ///", 2, "`requires-python` must be a string"),
         ("# /// script\n# dependencies = []\nx = 1", 1, "isn't closed by a line `# ///`"),
         ("# /// script\n#dependencies = []\n# ///", 2, "must be `#`, or begin with `# `"),

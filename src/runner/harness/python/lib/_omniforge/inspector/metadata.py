@@ -74,7 +74,7 @@ def _table(lines, start):
         where = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (start + int(where.group(1)), int(where.group(2)) + 2) if where else (start, 1)
         message = re.sub(r" \(at .*\)$", "", str(error))
-        raise CodeError("the metadata block is no TOML: " + message, line, column) from None
+        raise CodeError("the metadata block (`# /// script`) is no TOML: " + message, line, column) from None
 
 
 def _simple_table(lines, start):
@@ -92,11 +92,11 @@ def _simple_table(lines, start):
         rest = text[found[0].end() :]
         value = re.match(r"""\[(?:[^\]"'#]|#[^\n]*|"[^"\n]*"|'[^'\n]*')*\]|"[^"\n]*"|'[^'\n]*'""", rest)
         if not value:
-            raise CodeError("the metadata block is no TOML: the value of `%s` can't be read" % key, line, 1)
+            raise CodeError("the metadata block (`# /// script`) is no TOML: the value of `%s` can't be read" % key, line, 1)
         try:
             table[key] = ast.literal_eval(value.group(0))
         except (ValueError, SyntaxError):
-            raise CodeError("the metadata block is no TOML: the value of `%s` can't be read" % key, line, 1) from None
+            raise CodeError("the metadata block (`# /// script`) is no TOML: the value of `%s` can't be read" % key, line, 1) from None
     return table
 
 
