@@ -96,8 +96,9 @@ impl App {
             tracing::info!(runs = again, "Started {again} interrupted run(s) again");
         }
         let app = Self { auth, tools, store, runner, lifecycle, lock, instance, data_dir: settings.data_dir.clone() };
-        let (store, auth, tools) = (app.store.clone(), app.auth.clone(), app.tools.clone());
-        let keeper = Keeper { store, auth, environments, tools, history: settings.history };
+        let (store, auth, tools, outputs) =
+            (app.store.clone(), app.auth.clone(), app.tools.clone(), app.runner.outputs().clone());
+        let keeper = Keeper { store, auth, environments, outputs, tools, history: settings.history };
         app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
         Ok(app)
     }
@@ -123,7 +124,11 @@ impl App {
 }
 
 async fn runner(settings: &Settings, lock: &InstanceLock, spawner: Spawner) -> anyhow::Result<(Runner, Environments)> {
-    let runner = Runner::start(runner_options(settings, settings.sandbox, &lock.dir), spawner).await?;
+    let options = RunnerOptions {
+        outputs_dir: settings.data_dir.join("outputs"),
+        ..runner_options(settings, settings.sandbox, &lock.dir)
+    };
+    let runner = Runner::start(options, spawner).await?;
     let options = EnvironmentOptions {
         root: settings.data_dir.join("environments"),
         variables: settings.package_variables.clone(),
@@ -148,6 +153,7 @@ pub fn runner_options(settings: &Settings, sandbox: SandboxLevel, runtime_dir: &
     RunnerOptions {
         sandbox,
         runtime_dir: runtime_dir.to_owned(),
+        outputs_dir: runtime_dir.join("spool"),
         search_path: settings.search_path.clone(),
         python: settings.python.clone(),
         node: settings.node.clone(),

@@ -9,10 +9,12 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Auth;
 use crate::config::History;
 use crate::lifecycle::InstanceLock;
-use crate::runner::{Collected, Environments};
+use crate::runner::{Collected, Environments, Outputs};
 use crate::store::{RunSummary, Store};
 use crate::tools::Tools;
 
+/// How long outputs are kept that did not fit inline, and how many bytes.
+const OUTPUTS_KEPT: (Duration, u64) = (Duration::from_secs(7 * 24 * 3600), 5 << 30);
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Marks the runs of dead processes as interrupted and removes what they left. An instance is dead when nobody holds
@@ -64,6 +66,8 @@ pub struct Keeper {
     pub auth: Auth,
     /// Where unused environments are removed.
     pub environments: Environments,
+    /// Whose long outputs are kept for a while.
+    pub outputs: Outputs,
     /// Whose versions may wait for their environments.
     pub tools: Tools,
     /// How much of the runs' history is kept.
@@ -84,6 +88,9 @@ impl Keeper {
                 }
                 if let Err(error) = self.tools.resume_installing().await {
                     tracing::warn!(%error, "Looking for what is to be installed failed; trying again in 10 minutes");
+                }
+                if let Err(error) = self.outputs.sweep(OUTPUTS_KEPT.0, OUTPUTS_KEPT.1).await {
+                    tracing::warn!(%error, "Removing old outputs failed; trying again in 10 minutes");
                 }
                 if let Err(error) = self.collect().await {
                     tracing::warn!(%error, "Removing unused environments failed; trying again in 10 minutes");

@@ -1,11 +1,66 @@
-//! Tool folders: a manifest `tool.toml` and its files. Format: `docs/tool-folders.md`.
+//! Folders that are pushed: a manifest that says what it is, and its files. Format: `docs/tool-folders.md`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Map, Value};
 
-/// The manifest's file name.
+use super::content_folder;
+
+/// What a folder is, by the file that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `tool.toml`.
+    Tool,
+    /// `resource.toml`.
+    Resource,
+    /// `prompt.toml`.
+    Prompt,
+    /// `SKILL.md`, perhaps with a `skill.toml`.
+    Skill,
+}
+
+impl Kind {
+    /// Every kind; of two in one folder the first holds.
+    const ALL: [Self; 4] = [Self::Tool, Self::Resource, Self::Prompt, Self::Skill];
+
+    /// The file whose presence makes a folder one of this kind.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Tool => MANIFEST,
+            Self::Resource => "resource.toml",
+            Self::Prompt => "prompt.toml",
+            Self::Skill => "SKILL.md",
+        }
+    }
+
+    /// The built-in tool that saves it.
+    pub fn saved_by(self) -> &'static str {
+        match self {
+            Self::Tool => "omniforge_create_tool",
+            Self::Resource => "omniforge_save_resource",
+            Self::Prompt => "omniforge_save_prompt",
+            Self::Skill => "omniforge_save_skill",
+        }
+    }
+
+    fn of(dir: &Path) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| dir.join(kind.file()).is_file())
+    }
+}
+
+/// What a folder saves.
+#[derive(Debug)]
+pub struct Folder {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name, for messages.
+    pub name: String,
+    /// The arguments of the built-in tool that saves it.
+    pub arguments: Map<String, Value>,
+}
+
+/// A tool's manifest.
 const MANIFEST: &str = "tool.toml";
 /// How deep folders are searched.
 const DEPTH: usize = 8;
@@ -21,14 +76,15 @@ pub fn find(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     search(dir, 0, &mut found)?;
     if found.is_empty() {
-        bail!("there is no `{MANIFEST}` in {} or below it", dir.display());
+        let files = Kind::ALL.map(Kind::file).join("`, `");
+        bail!("there is none of `{files}` in {} or below it", dir.display());
     }
     found.sort();
     Ok(found)
 }
 
 fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    if dir.join(MANIFEST).is_file() {
+    if Kind::of(dir).is_some() {
         found.push(dir.to_owned());
         return Ok(());
     }
@@ -45,33 +101,59 @@ fn search(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> anyhow::Result<
     Ok(())
 }
 
-/// The arguments of `omniforge_create_tool` that a folder stands for.
+/// What a folder stands for.
 ///
 /// # Errors
 /// Which file, which key, and what would be right.
-pub fn read(dir: &Path) -> anyhow::Result<Map<String, Value>> {
+pub fn read(dir: &Path) -> anyhow::Result<Folder> {
+    let kind = Kind::of(dir).with_context(|| format!("{} is no folder of ours", dir.display()))?;
+    let mut arguments = match kind {
+        Kind::Tool => tool(dir)?,
+        Kind::Resource => content_folder::resource(dir)?,
+        Kind::Prompt => content_folder::prompt(dir)?,
+        Kind::Skill => content_folder::skill(dir)?,
+    };
+    if kind == Kind::Tool {
+        arguments.insert("replace".to_owned(), Value::Bool(true));
+    }
+    let named = arguments.get("name").or(arguments.get("uri")).and_then(Value::as_str);
+    let name = named.map_or_else(|| folder_name(dir), str::to_owned);
+    Ok(Folder { kind, name, arguments })
+}
+
+/// The folder's own name.
+pub(super) fn folder_name(dir: &Path) -> String {
+    dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The table in a manifest.
+pub(super) fn table(manifest: &Path) -> anyhow::Result<Map<String, Value>> {
+    let text = text(manifest)?;
+    toml::from_str(&text).with_context(|| format!("{} is wrong", manifest.display()))
+}
+
+pub(super) fn text(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn tool(dir: &Path) -> anyhow::Result<Map<String, Value>> {
     let manifest = dir.join(MANIFEST);
-    let text = std::fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
-    let mut tool: Map<String, Value> =
-        toml::from_str(&text).with_context(|| format!("{} is wrong", manifest.display()))?;
+    let mut tool = table(&manifest)?;
     for (key, file_key) in [("input_schema", "input_schema_file"), ("output_schema", "output_schema_file")] {
         if let Some(file) = take_file(&mut tool, file_key, &manifest)? {
             let path = dir.join(file);
-            let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let schema = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+            let schema =
+                serde_json::from_str(&text(&path)?).with_context(|| format!("{} is no JSON", path.display()))?;
             tool.insert(key.to_owned(), schema);
         }
     }
     if !tool.contains_key("name") {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        tool.insert("name".to_owned(), Value::from(name));
+        tool.insert("name".to_owned(), folder_name(dir).into());
     }
-    let language = tool.get("language").and_then(Value::as_str).unwrap_or("python").to_owned();
-    let default = CODE_FILES.iter().find(|(name, _)| *name == language).map(|(_, file)| (*file).to_owned());
-    let file = take_file(&mut tool, "code_file", &manifest)?.or(default);
+    let code = take_code(&mut tool, dir, &manifest)?;
     if !tool.contains_key("code") {
-        let Some(file) = file else { bail!("{}: `language = \"{language}\"` is unknown", manifest.display()) };
-        let path = dir.join(file);
+        let language = tool.get("language").cloned().unwrap_or_default();
+        let path = code.with_context(|| format!("{}: `language = {language}` is unknown", manifest.display()))?;
         let code =
             std::fs::read_to_string(&path).with_context(|| format!("cannot read the code {}", path.display()))?;
         tool.insert("code".to_owned(), Value::from(code));
@@ -79,11 +161,24 @@ pub fn read(dir: &Path) -> anyhow::Result<Map<String, Value>> {
     Ok(tool)
 }
 
-fn take_file(tool: &mut Map<String, Value>, key: &str, manifest: &Path) -> anyhow::Result<Option<String>> {
-    match tool.shift_remove(key) {
+/// The file of the code: the one that the manifest names, else the one that the language is known by.
+pub(super) fn take_code(
+    table: &mut Map<String, Value>,
+    dir: &Path,
+    manifest: &Path,
+) -> anyhow::Result<Option<PathBuf>> {
+    let language = table.get("language").and_then(Value::as_str).unwrap_or("python");
+    let default = CODE_FILES.iter().find(|(name, _)| *name == language).map(|(_, file)| (*file).to_owned());
+    let file = take_file(table, "code_file", manifest)?.or(default);
+    Ok(file.map(|file| dir.join(file)))
+}
+
+/// The file that a key names.
+pub(super) fn take_file(table: &mut Map<String, Value>, key: &str, manifest: &Path) -> anyhow::Result<Option<String>> {
+    match table.shift_remove(key) {
         None => Ok(None),
         Some(Value::String(file)) if Path::new(&file).components().all(is_inside) => Ok(Some(file)),
-        Some(other) => bail!("{}: `{key} = {other}` must be a file inside the tool's folder", manifest.display()),
+        Some(other) => bail!("{}: `{key} = {other}` must be a file inside its folder", manifest.display()),
     }
 }
 
@@ -110,10 +205,11 @@ mod tests {
             "name = \"t\"\nlanguage = \"bash\"\ninput_schema_file = \"s.json\"\n",
             &[("main.sh", "echo hi"), ("s.json", "{\"type\": \"object\"}")],
         );
-        let tool = read(dir.path()).unwrap();
+        let tool = read(dir.path()).unwrap().arguments;
         assert_eq!(
             Value::Object(tool),
-            serde_json::json!({"name": "t", "language": "bash", "input_schema": {"type": "object"}, "code": "echo hi"})
+            serde_json::json!({"name": "t", "language": "bash", "input_schema": {"type": "object"}, "code": "echo hi",
+                "replace": true})
         );
         assert_eq!(find(dir.path()).unwrap(), [dir.path()]);
     }

@@ -1,5 +1,6 @@
 //! The command line: what was asked, and the exit status (0 done, 1 failed, 2 not understood).
 
+mod content_folder;
 mod doctor;
 mod folder;
 mod push;

@@ -1,4 +1,5 @@
-//! `omniforge tool push`: saves tool folders on a running server, or on a data directory when none runs.
+//! `omniforge tool push`: saves folders of tools, resources, prompts and skills on a running server, or on a data
+//! directory when none runs.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{folder, plain, runtime};
+use super::folder::{self, Folder};
+use super::{plain, runtime};
 use crate::app::App;
 use crate::config::{Options, Settings};
 use crate::model::{ClientFacts, Content, Json, Scope, Scopes};
@@ -17,7 +19,7 @@ use crate::tools::{Answer, CallRequest, Domain, Resume, SAVED};
 /// The command's options.
 #[derive(Debug, clap::Args)]
 pub struct Push {
-    /// A tool folder, or a tree of them
+    /// A folder with a manifest, or a tree of them
     dir: PathBuf,
     /// The running server, such as http://127.0.0.1:8787
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
@@ -28,12 +30,12 @@ pub struct Push {
     /// The data directory, when no server runs on it [default: $XDG_DATA_HOME/omniforge]
     #[arg(long, env = "OMNIFORGE_DATA_DIR", value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Answer in JSON, a line a tool
+    /// Answer in JSON, a line a folder
     #[arg(long)]
     json: bool,
 }
 
-/// Where the tools are saved.
+/// Where the folders are saved.
 enum Target {
     Server { client: reqwest::Client, mcp: String, token: Option<String> },
     Here(Box<App>),
@@ -42,10 +44,10 @@ enum Target {
 /// Pushes every folder; goes on after one that fails.
 ///
 /// # Errors
-/// When a folder can't be read, or a tool was not saved.
+/// When a folder can't be read, or was not saved.
 pub fn run(push: Push) -> anyhow::Result<()> {
     let folders = folder::find(&push.dir)?;
-    let tools: Vec<Map<String, Value>> = folders.iter().map(|dir| folder::read(dir)).collect::<anyhow::Result<_>>()?;
+    let folders: Vec<Folder> = folders.iter().map(|dir| folder::read(dir)).collect::<anyhow::Result<_>>()?;
     let here = match &push.url {
         Some(_) => None,
         None => {
@@ -63,23 +65,22 @@ pub fn run(push: Push) -> anyhow::Result<()> {
             (None, Some((settings, spawner))) => Target::Here(Box::new(App::start(&settings, spawner).await?)),
             (None, None) => bail!("give `--url URL` or `--data-dir DIR`"),
         };
-        let failed = push_all(&target, tools, push.json).await;
+        let failed = push_all(&target, &folders, push.json).await;
         if let Target::Here(app) = target {
             app.stop().await?;
         }
         match failed? {
             0 => Ok(()),
-            count => bail!("{count} of {} tools were not saved", folders.len()),
+            count => bail!("{count} of {} folders were not saved", folders.len()),
         }
     })
 }
 
-async fn push_all(target: &Target, tools: Vec<Map<String, Value>>, as_json: bool) -> anyhow::Result<usize> {
+async fn push_all(target: &Target, folders: &[Folder], as_json: bool) -> anyhow::Result<usize> {
     let mut failed = 0;
-    for mut tool in tools {
-        let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        tool.insert("replace".to_owned(), Value::Bool(true));
-        let Reply { text, is_error, saved } = target.create(tool).await?;
+    for folder in folders {
+        let name = &folder.name;
+        let Reply { text, is_error, saved } = target.save(folder).await?;
         failed += usize::from(is_error);
         if as_json {
             let (version, unchanged) = (&saved["version"], saved["unchanged"] == true);
@@ -95,7 +96,7 @@ async fn push_all(target: &Target, tools: Vec<Map<String, Value>>, as_json: bool
     Ok(failed)
 }
 
-/// What `omniforge_create_tool` answered.
+/// What a save was answered.
 struct Reply {
     text: String,
     is_error: bool,
@@ -104,20 +105,20 @@ struct Reply {
 }
 
 impl Target {
-    /// Calls `omniforge_create_tool`.
-    async fn create(&self, arguments: Map<String, Value>) -> anyhow::Result<Reply> {
+    /// Calls the built-in tool that saves the folder.
+    async fn save(&self, folder: &Folder) -> anyhow::Result<Reply> {
         match self {
-            Self::Server { client, mcp, token } => remote(client, mcp, token.as_deref(), arguments).await,
-            Self::Here(app) => local(app, &arguments).await,
+            Self::Server { client, mcp, token } => remote(client, mcp, token.as_deref(), folder).await,
+            Self::Here(app) => local(app, folder).await,
         }
     }
 }
 
-async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Reply> {
+async fn local(app: &App, folder: &Folder) -> anyhow::Result<Reply> {
     let owner = app.auth.owner_caller(Scopes::of(&[Scope::Call, Scope::Author]));
     let request = CallRequest {
-        name: "omniforge_create_tool".to_owned(),
-        arguments: Some(Json::of(arguments)?),
+        name: folder.kind.saved_by().to_owned(),
+        arguments: Some(Json::of(&folder.arguments)?),
         request_id: "push".to_owned(),
         meta: Map::new(),
         client: ClientFacts::default(),
@@ -135,14 +136,9 @@ async fn local(app: &App, arguments: &Map<String, Value>) -> anyhow::Result<Repl
     Ok(Reply { text: text.collect::<Vec<_>>().join("\n"), is_error: reply.is_error, saved })
 }
 
-async fn remote(
-    client: &reqwest::Client,
-    mcp: &str,
-    token: Option<&str>,
-    arguments: Map<String, Value>,
-) -> anyhow::Result<Reply> {
+async fn remote(client: &reqwest::Client, mcp: &str, token: Option<&str>, folder: &Folder) -> anyhow::Result<Reply> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "omniforge_create_tool", "arguments": arguments}});
+        "params": {"name": folder.kind.saved_by(), "arguments": folder.arguments}});
     let mut request = client
         .post(mcp)
         .header("Accept", "application/json, text/event-stream")

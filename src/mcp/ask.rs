@@ -51,9 +51,9 @@ async fn put_one(peer: &Peer<RoleServer>, mut request: Value) -> Result<Value, S
 ///
 /// # Errors
 /// When a request has a shape that the protocol has no place for.
-pub(super) fn input_required(asking: Asking) -> Result<CallToolResponse, ErrorData> {
+pub(super) fn input_required(asking: Asking) -> Result<InputRequiredResult, ErrorData> {
     let requests = input_requests(asking.requests)?;
-    Ok(CallToolResponse::InputRequired(InputRequiredResult::new(Some(requests), Some(asking.state))))
+    Ok(InputRequiredResult::new(Some(requests), Some(asking.state)))
 }
 
 /// Requests of a script, as the protocol writes them.

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ResourceContents, Role,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Role};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +13,7 @@ use super::era::Era;
 use super::outlet::Outlet;
 use super::{RawArguments, ask, error};
 use crate::model::{Audience, Block, CallReply, Caller, ClientFacts, Content, Json, LogLevel, RunEvent};
-use crate::tools::{Answer, CallError, CallRequest, Domain, Resume};
+use crate::tools::{Answer, CallError, CallRequest, Domain, Resume, Step};
 
 /// How many events may wait for a client that reads slowly.
 const EVENTS: usize = 256;
@@ -47,29 +45,23 @@ pub(super) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let request = request(&route, params, &context)?;
-    let (sender, receiver) = mpsc::channel(EVENTS);
-    let stop = context.ct.clone();
-    let outlet = Outlet::new(&route, &context);
-    let done = CancellationToken::new();
-    let work = async {
-        let answer = converse(domain, &route, request, (sender, &stop, &context.peer)).await;
-        done.cancel();
-        answer
-    };
-    let both = async { tokio::join!(work, outlet.forward(receiver, done.clone(), stop.clone())).0 };
-    let overdue = async {
-        stop.cancelled().await;
-        tokio::time::sleep(CANCEL_GRACE).await;
-    };
-    let answer = tokio::select! {
-        answer = both => answer,
-        () = overdue => Err(CallError::Cancelled),
-    };
-    match answer {
-        Ok(Answer::Reply(reply)) => Ok(CallToolResponse::Complete(result(reply, route.era))),
-        Ok(Answer::Asking(asking)) => ask::input_required(asking),
-        Ok(Answer::Handle(handle)) if has_tasks(route.era, &context) => Ok(ask::task(&handle)),
-        Ok(Answer::Handle(handle)) => Ok(CallToolResponse::Complete(result(handle.reply, route.era))),
+    let answer = attend(&route, &context, |resume, events, stop| {
+        let mut request = request.clone();
+        request.resume = resume.unwrap_or(request.resume);
+        async {
+            Ok(match domain.call(&route.caller, request, events, stop).await? {
+                Answer::Asking(asking) => Step::Asking(asking),
+                other => Step::Done(other),
+            })
+        }
+    });
+    match answer.await {
+        Ok(Step::Asking(asking) | Step::Done(Answer::Asking(asking))) => {
+            ask::input_required(asking).map(CallToolResponse::InputRequired)
+        }
+        Ok(Step::Done(Answer::Reply(reply))) => Ok(CallToolResponse::Complete(result(reply, route.era))),
+        Ok(Step::Done(Answer::Handle(handle))) if has_tasks(route.era, &context) => Ok(ask::task(&handle)),
+        Ok(Step::Done(Answer::Handle(handle))) => Ok(CallToolResponse::Complete(result(handle.reply, route.era))),
         // The code is 2026-07-28's: in older versions it is for the tool to say.
         Err(CallError::MissingCapability { text, .. }) if !route.era.is_modern() => {
             Ok(CallToolResponse::Complete(result(CallReply::error(text), route.era)))
@@ -78,25 +70,64 @@ pub(super) async fn call(
     }
 }
 
-/// Calls, and puts what the script asks to a client that waits with its request open.
-async fn converse(
-    domain: &Arc<dyn Domain>,
+/// Works for a request whose run may send events and ask its client: events go to the client while the work goes on;
+/// what is asked is put to a client that waits with its request open, and handed to any other.
+///
+/// `start` begins the work, or goes on with it when there are answers.
+///
+/// # Cancellation
+/// The request's token cancels the run; the work then has five seconds to end in good order.
+pub(super) async fn attend<T, E, Work>(
     route: &Route,
-    mut request: CallRequest,
-    (events, stop, peer): (mpsc::Sender<RunEvent>, &CancellationToken, &Peer<RoleServer>),
-) -> Result<Answer, CallError> {
+    context: &RequestContext<RoleServer>,
+    start: impl Fn(Option<Resume>, mpsc::Sender<RunEvent>, CancellationToken) -> Work,
+) -> Result<Step<T>, E>
+where
+    E: From<CallError>,
+    Work: Future<Output = Result<Step<T>, E>>,
+{
+    let (sender, receiver) = mpsc::channel(EVENTS);
+    let stop = context.ct.clone();
+    let outlet = Outlet::new(route, context);
+    let done = CancellationToken::new();
+    let work = async {
+        let step = converse(route, &context.peer, &stop, |resume| start(resume, sender.clone(), stop.clone())).await;
+        done.cancel();
+        step
+    };
+    let both = async { tokio::join!(work, outlet.forward(receiver, done.clone(), stop.clone())).0 };
+    let overdue = async {
+        stop.cancelled().await;
+        tokio::time::sleep(CANCEL_GRACE).await;
+    };
+    tokio::select! {
+        step = both => step,
+        () = overdue => Err(CallError::Cancelled.into()),
+    }
+}
+
+/// Goes on until there is an answer, or something to ask of a client that comes back with its own.
+async fn converse<T, E, Work>(
+    route: &Route,
+    peer: &Peer<RoleServer>,
+    stop: &CancellationToken,
+    start: impl Fn(Option<Resume>) -> Work,
+) -> Result<Step<T>, E>
+where
+    Work: Future<Output = Result<Step<T>, E>>,
+{
+    let mut resume = None;
     loop {
-        let answer = domain.call(&route.caller, request.clone(), events.clone(), stop.clone()).await?;
-        let asking = match answer {
-            Answer::Asking(asking) if !route.era.is_modern() => asking,
+        let asking = match start(resume).await? {
+            Step::Asking(asking) if !route.era.is_modern() => asking,
             other => return Ok(other),
         };
         let state = Some(asking.state.clone());
-        request.resume = tokio::select! {
+        resume = Some(tokio::select! {
             resume = ask::put(peer, asking) => resume,
             // Comes back once more, so that the run is stopped.
             () = stop.cancelled() => Resume { state, ..Resume::default() },
-        };
+        });
     }
 }
 
@@ -140,7 +171,7 @@ fn request(
 }
 
 /// What the client says of itself; without a handshake or `_meta`, its `User-Agent`.
-fn client(era: Era, context: &RequestContext<RoleServer>) -> ClientFacts {
+pub(super) fn client(era: Era, context: &RequestContext<RoleServer>) -> ClientFacts {
     let parts = context.extensions.get::<http::request::Parts>();
     let in_session = parts.is_none_or(|parts| parts.headers.contains_key("mcp-session-id"));
     let known = if era.is_modern() || in_session { context.client_info() } else { None };
@@ -206,7 +237,7 @@ fn annotated(block: Block, era: Era) -> ContentBlock {
 }
 
 /// The block in the caller's era: what it doesn't know yet becomes text.
-fn block(content: Content, era: Era) -> ContentBlock {
+pub(super) fn block(content: Content, era: Era) -> ContentBlock {
     match content {
         Content::Text { text } => ContentBlock::text(text),
         Content::Image { data, mime_type } => ContentBlock::image(data, mime_type),
@@ -223,19 +254,6 @@ fn block(content: Content, era: Era) -> ContentBlock {
             ContentBlock::resource_link(link)
         }
         Content::ResourceLink { uri, name, .. } => ContentBlock::text(format!("[{name}]({uri})")),
-        Content::Resource { resource } => ContentBlock::resource(match (resource.text, resource.blob) {
-            (None, Some(blob)) => ResourceContents::BlobResourceContents {
-                uri: resource.uri,
-                mime_type: resource.mime_type,
-                blob,
-                meta: None,
-            },
-            (text, _) => ResourceContents::TextResourceContents {
-                uri: resource.uri,
-                mime_type: resource.mime_type,
-                text: text.unwrap_or_default(),
-                meta: None,
-            },
-        }),
+        Content::Resource { resource } => ContentBlock::resource(super::resources::contents(resource)),
     }
 }

@@ -5,20 +5,23 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    ErrorData, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, SubscriptionFilter, Tool, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceDirectoryRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use tokio_util::sync::CancellationToken;
 
 use super::call::{self, Route};
-use super::changes::Changes;
+use super::changes::{Changes, Subscriptions};
 use super::era::Era;
 use super::listing::Pages;
-use super::{Identity, error, tasks};
-use crate::model::{Caller, LogLevel};
-use crate::tools::Domain;
+use super::{Identity, error, news, tasks};
+use crate::model::{Caller, LogLevel, PrincipalId};
+use crate::tools::{ContentList, Domain};
 
 /// How long a client may hold on to the answer of `server/discover`.
 const DISCOVER_TTL_MS: u64 = 60_000;
@@ -45,27 +48,52 @@ pub(super) enum Link {
     Session,
     /// A pipe, with one caller for its whole life.
     Pipe(Arc<Caller>),
-    /// A stream of the first HTTP transport, with the end of its session; who calls is in each request's extensions.
-    Stream(CancellationToken),
+    /// A stream of the first HTTP transport: whose it is, and the end of its session. Who calls is in each request's
+    /// extensions.
+    Stream(PrincipalId, CancellationToken),
 }
 
 /// One connection's (session's, request's) server.
 #[derive(Clone)]
 pub(super) struct Handler {
-    shared: Arc<Shared>,
-    link: Link,
+    pub(super) shared: Arc<Shared>,
+    pub(super) link: Link,
     level: Arc<AtomicU8>,
     /// How many changes a pipe's client was told of.
-    told: Arc<AtomicU64>,
+    pub(super) told: Arc<AtomicU64>,
+    /// The resources that a pipe's client follows.
+    pub(super) uris: Subscriptions,
 }
 
 impl Handler {
     pub(super) fn new(shared: Arc<Shared>, link: Link) -> Self {
         let told = Arc::new(AtomicU64::new(shared.changes.count()));
-        Self { shared, link, level: Arc::new(AtomicU8::new(LogLevel::Info as u8)), told }
+        Self {
+            shared,
+            link,
+            level: Arc::new(AtomicU8::new(LogLevel::Info as u8)),
+            told,
+            uris: Subscriptions::default(),
+        }
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
+    /// The product.
+    pub(super) fn domain(&self) -> &Arc<dyn Domain> {
+        &self.shared.domain
+    }
+
+    /// What this request's caller sees of the saved content.
+    pub(super) async fn contents(&self, context: &RequestContext<RoleServer>) -> Result<Arc<ContentList>, ErrorData> {
+        self.shared.domain.contents(&*self.caller(context)?).await.map_err(error::from_call)
+    }
+
+    /// Who calls, in which version, and what logs they want.
+    pub(super) fn route(&self, context: &RequestContext<RoleServer>) -> Result<Route, ErrorData> {
+        let era = era_of(context);
+        Ok(Route { caller: self.caller(context)?, era, level: self.level(era, context) })
+    }
+
+    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
         if let Link::Pipe(caller) = &self.link {
             return Ok(Arc::clone(caller));
         }
@@ -83,7 +111,7 @@ impl Handler {
         }
         match self.link {
             Link::Request => None,
-            Link::Session | Link::Pipe(_) | Link::Stream(_) => Some(level_of(self.level.load(Ordering::Relaxed))),
+            Link::Session | Link::Pipe(_) | Link::Stream(..) => Some(level_of(self.level.load(Ordering::Relaxed))),
         }
     }
 }
@@ -108,15 +136,22 @@ pub(super) fn era_of(context: &RequestContext<RoleServer>) -> Era {
     context.protocol_version().and_then(|version| Era::parse(version.as_str())).unwrap_or(Era::UNNAMED)
 }
 
-#[expect(deprecated, reason = "`logging` is deprecated in 2026-07-28 and lives on in every version that we serve")]
+#[expect(deprecated, reason = "logging and resources/subscribe are deprecated in 2026-07-28 and live on before it")]
 impl ServerHandler for Handler {
     fn get_info(&self) -> InitializeResult {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_tasks()
             .build();
+        capabilities.extensions.get_or_insert_default().extend(super::skills::extension());
         InitializeResult::new(capabilities)
             .with_server_info(super::server_info())
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
@@ -172,8 +207,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let era = era_of(&context);
-        let route = Route { caller: self.caller(&context)?, era, level: self.level(era, &context) };
+        let route = self.route(&context)?;
         call::call(&self.shared.domain, route, request, context).await
     }
 
@@ -207,47 +241,110 @@ impl ServerHandler for Handler {
         self.shared.domain.cancel_task(&caller, &request.task_id).await.map_err(error::from_call)
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.resources(request, &context).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.templates(request, &context).await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read(request, context).await
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.prompts(request, &context).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.prompt(request, context).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.suggestions(request, context).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.skills(request, &context).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.skill(&request.uri, &context).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.directory(request, &context).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let added = self.subscriptions(&context)?.add(request.uri);
+        added.map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions(&context)?.remove(&request.uri);
+        Ok(())
+    }
+
     fn get_tool(&self, name: &str) -> Option<Tool> {
         CALLED_TOOL.try_with(Clone::clone).ok().flatten().filter(|tool| tool.name == name)
     }
 
-    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(news::accepted(requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let wanted = context.accepted().tools_list_changed == Some(true);
-        let told = Arc::new(AtomicU64::new(self.shared.changes.count()));
-        let mut changes = self.shared.changes.listener(told);
-        let tell = async {
-            if !wanted {
-                return self.shared.changes.closed().await;
-            }
-            while changes.next().await {
-                if context.sink().notify_tool_list_changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            () = tell => Ok(()),
-            () = context.cancelled() => Ok(()),
-        }
+        self.follow(context).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let ended = match &self.link {
-            Link::Pipe(_) => CancellationToken::new(),
-            Link::Stream(ended) => ended.clone(),
-            // HTTP sessions hear of changes on their GET stream, which follows them itself.
-            Link::Request | Link::Session => return,
-        };
-        let mut changes = self.shared.changes.listener(Arc::clone(&self.told));
-        while ended.run_until_cancelled(changes.next()).await == Some(true) {
-            if context.peer.notify_tool_list_changed().await.is_err() {
-                return;
-            }
-        }
+        self.bring_news(&context.peer).await;
     }
 
     /// A known method whose parameters rmcp could not read arrives here too: that is not an unknown method.
@@ -256,9 +353,20 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        const KNOWN: [&str; 7] = [
+        const KNOWN: [&str; 18] = [
             "tools/list",
             "tools/call",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "resources/directory/read",
+            "prompts/list",
+            "prompts/get",
+            "completion/complete",
+            "skills/list",
+            "skills/get",
             "logging/setLevel",
             "subscriptions/listen",
             "tasks/get",

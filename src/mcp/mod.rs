@@ -13,12 +13,17 @@ pub mod flight;
 mod handler;
 pub mod inbox;
 mod listing;
+mod news;
 mod outlet;
+mod paging;
 pub mod peek;
 mod pipe;
+mod prompts;
 mod refusal;
+mod resources;
 mod server;
 mod sessions;
+mod skills;
 mod streams;
 mod tasks;
 

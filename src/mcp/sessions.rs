@@ -9,16 +9,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use rmcp::model::{
-    ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage, ServerNotification, ToolListChangedNotification,
-};
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::OwnStream;
-use super::changes::Changes;
+use super::changes::{Changes, Interest, Subscriptions};
 use super::era::Era;
 use crate::model::PrincipalId;
 
@@ -40,6 +38,16 @@ struct Entry {
     streams: Arc<()>,
     /// How many changes its GET streams were told of.
     told: Arc<AtomicU64>,
+    /// The resources that it follows.
+    uris: Subscriptions,
+}
+
+/// What a stream needs of its session.
+struct Open {
+    stream: Arc<()>,
+    era: Era,
+    told: Arc<AtomicU64>,
+    interest: Interest,
 }
 
 /// The sessions of one server.
@@ -87,7 +95,8 @@ impl Sessions {
             return Err(SessionRefused::Principal);
         }
         let told = Arc::new(AtomicU64::new(self.changes.count()));
-        let entry = Entry { principal, era, used: Instant::now(), streams: Arc::new(()), told };
+        let entry =
+            Entry { principal, era, used: Instant::now(), streams: Arc::new(()), told, uris: Subscriptions::default() };
         let id: SessionId = format!("opening/{}", uuid::Uuid::now_v7()).into();
         table.insert(Arc::clone(&id), entry);
         drop(table);
@@ -116,32 +125,44 @@ impl Sessions {
         }
     }
 
-    fn streams(&self, id: &SessionId) -> Option<(Arc<()>, Era, Arc<AtomicU64>)> {
+    fn open(&self, id: &SessionId) -> Option<Open> {
         let table = self.table();
-        table.get(id).map(|entry| (Arc::clone(&entry.streams), entry.era, Arc::clone(&entry.told)))
+        table.get(id).map(|entry| Open {
+            stream: Arc::clone(&entry.streams),
+            era: entry.era,
+            told: Arc::clone(&entry.told),
+            interest: Interest::everything(entry.principal.clone(), entry.uris.clone()),
+        })
     }
 
     /// News of change for one GET stream, until it closes or the server shuts down.
-    fn news(&self, told: Arc<AtomicU64>) -> mpsc::Receiver<ServerSseMessage> {
+    fn news(&self, told: Arc<AtomicU64>, interest: Interest) -> mpsc::Receiver<ServerSseMessage> {
         let (sender, receiver) = mpsc::channel(1);
-        let mut changes = self.changes.listener(told);
+        let mut changes = self.changes.listener(told, interest);
         tokio::spawn(async move {
             loop {
-                let more = tokio::select! {
-                    more = changes.next() => more,
-                    () = sender.closed() => false,
+                let news = tokio::select! {
+                    news = changes.next() => news,
+                    () = sender.closed() => None,
                 };
-                let news = ServerNotification::ToolListChangedNotification(ToolListChangedNotification {
-                    method: Default::default(),
-                    extensions: Default::default(),
-                });
-                let message = ServerSseMessage::from_message(ServerJsonRpcMessage::notification(news));
-                if !more || sender.send(message).await.is_err() {
-                    return;
+                let Some(news) = news else { return };
+                for news in news {
+                    let message = ServerJsonRpcMessage::notification(news.into_notification());
+                    if sender.send(ServerSseMessage::from_message(message)).await.is_err() {
+                        return;
+                    }
                 }
             }
         });
         receiver
+    }
+
+    /// The news for a stream of this session; none for one that ended meanwhile.
+    fn news_of(&self, open: Option<Open>) -> (mpsc::Receiver<ServerSseMessage>, Option<Arc<()>>) {
+        match open {
+            Some(open) => (self.news(open.told, open.interest), Some(open.stream)),
+            None => (mpsc::channel(1).1, None),
+        }
     }
 }
 
@@ -205,11 +226,15 @@ impl SessionManager for Sessions {
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let (sender, own) = mpsc::channel(OWN);
+        let open = self.open(id);
         if let ClientJsonRpcMessage::Request(request) = &mut message {
-            request.request.extensions_mut().insert(OwnStream(sender));
+            let extensions = request.request.extensions_mut();
+            extensions.insert(OwnStream(sender));
+            if let Some(open) = &open {
+                extensions.insert(open.interest.uris.clone());
+            }
         }
-        let entry = self.streams(id);
-        let keep_priming = entry.as_ref().is_some_and(|(_, era, _)| era.has_priming_events());
+        let keep_priming = open.as_ref().is_some_and(|open| open.era.has_priming_events());
         let main = self.inner.create_stream(id, message).await?;
         Ok(Merged {
             main: Box::pin(main),
@@ -217,7 +242,7 @@ impl SessionManager for Sessions {
             held: None,
             keep_priming,
             ended: false,
-            _open: entry.map(|(open, ..)| open),
+            _open: open.map(|open| open.stream),
         })
     }
 
@@ -230,8 +255,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let main = self.inner.create_standalone_stream(id).await?;
-        let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
-        let own = self.news(told.unwrap_or_default());
+        let (own, open) = self.news_of(self.open(id));
         let changes = self.changes.clone();
         let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, ended: false, _open: open };
         Ok(merged.take_until(async move { changes.closed().await }))
@@ -245,8 +269,8 @@ impl SessionManager for Sessions {
         // An id without a request's number is one of the standalone stream, which must go on telling of changes.
         let standalone = !last_event_id.contains('/');
         let main = self.inner.resume(id, last_event_id).await?;
-        let (open, told) = self.streams(id).map(|(open, _, told)| (open, told)).unzip();
-        let own = if standalone { self.news(told.unwrap_or_default()) } else { mpsc::channel(1).1 };
+        let open = self.open(id);
+        let (own, open) = if standalone { self.news_of(open) } else { (mpsc::channel(1).1, open.map(|it| it.stream)) };
         let changes = self.changes.clone();
         let merged = Merged { main: Box::pin(main), own, held: None, keep_priming: true, ended: false, _open: open };
         Ok(merged
@@ -309,7 +333,7 @@ mod tests {
         for id in ["idle", "listening"] {
             sessions.reserve(who("anna"), Era::V2025_11_25).unwrap().bind(id);
         }
-        let stream = sessions.streams(&"listening".into());
+        let stream = sessions.open(&"listening".into());
         sessions.sweep(IDLE).await;
         assert!(sessions.touch("idle", &who("anna")).is_some());
         sessions.sweep(Duration::ZERO).await;

@@ -99,7 +99,7 @@ impl Streams {
             closing: closing.clone(),
         };
         let wire = Wire { incoming, outgoing: Some(outgoing), flight, closing, end: end.clone() };
-        tokio::spawn(serve(Handler::new(shared, Link::Stream(end.clone())), wire, end.clone()));
+        tokio::spawn(serve(Handler::new(shared, Link::Stream(principal.clone(), end.clone())), wire, end.clone()));
         let id = uuid::Uuid::new_v4().simple().to_string();
         self.table().insert(id.clone(), (principal.clone(), Arc::new(upstream)));
         Ok(Downstream { id, frames, streams: Arc::clone(self), _end: end.drop_guard(), _place: place })

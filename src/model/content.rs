@@ -71,6 +71,9 @@ pub struct Resource {
     /// The contents as base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
+    /// `_meta`.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
 }
 
 impl Content {

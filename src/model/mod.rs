@@ -8,6 +8,7 @@ mod limits;
 mod name;
 mod network;
 mod run;
+mod saved;
 mod secret_name;
 mod tool;
 
@@ -21,6 +22,10 @@ pub use network::{HostPattern, Network, NetworkEntry, NetworkError};
 pub use run::{
     Capture, Ending, LogLevel, Outcome, ReturnValue, RunError, RunEvent, RunId, RunRow, SandboxLevel, Stream,
     ToolException, Usage,
+};
+pub use saved::{
+    About, Completions, ContentDefinition, ContentFile, ContentId, ContentItem, ContentKind, ContentVersion,
+    PromptArgument, PromptDefinition, PromptMessage, ResourceDefinition, Role, SkillDefinition, skill_uri,
 };
 pub use secret_name::{SecretNameError, check_secret_name};
 pub use tool::{

@@ -51,6 +51,21 @@ pub enum Stream {
     Stderr,
 }
 
+impl Stream {
+    /// The name used in JSON and file names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+
+    /// The stream of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Stdout, Self::Stderr].into_iter().find(|stream| stream.as_str() == text)
+    }
+}
+
 /// Something a running script says, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

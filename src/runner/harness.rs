@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = &embed![
     "node/omniforge.cjs",
     "node/questions.cjs",
     "node/results.cjs",
+    "node/shapes.cjs",
     "node/syntax.cjs",
     "node/vendor/acorn.js",
     "node/vendor/acorn.LICENSE",
@@ -60,6 +61,7 @@ const FILES: &[(&str, &str)] = &embed![
     "python/lib/_omniforge/program.py",
     "python/lib/_omniforge/questions.py",
     "python/lib/_omniforge/results.py",
+    "python/lib/_omniforge/shapes.py",
 ];
 
 /// Writes the harness into `directory`, which is made where it doesn't exist.

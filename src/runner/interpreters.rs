@@ -133,6 +133,7 @@ mod tests {
         let options = RunnerOptions {
             sandbox: crate::model::SandboxLevel::Full,
             runtime_dir: dir.path().to_owned(),
+            outputs_dir: dir.path().to_owned(),
             search_path: dir.path().as_os_str().to_owned(),
             python: None,
             node: None,

@@ -14,6 +14,7 @@ mod interpreters;
 mod launch;
 mod layout;
 mod outcome;
+mod outputs;
 mod process;
 mod sandbox;
 mod selftest;
@@ -43,6 +44,7 @@ pub use error::RunnerError;
 pub use host::{HostRefusal, HostRequest, RunClock, Said, Stopped};
 pub use inspection::{CodeError, Inspection};
 pub use interpreters::Runtime;
+pub use outputs::{Outputs, Piece};
 pub use spawner::{Spawner, run_spawner_if_asked};
 
 /// How a runner is made.
@@ -50,8 +52,10 @@ pub use spawner::{Spawner, run_spawner_if_asked};
 pub struct RunnerOptions {
     /// How runs are confined.
     pub sandbox: SandboxLevel,
-    /// This process's own directory (0700): harness, run directories, spooled output. Made where it doesn't exist.
+    /// This process's own directory (0700): harness, run directories. Made where it doesn't exist.
     pub runtime_dir: PathBuf,
+    /// Where outputs go that don't fit inline (0700). Made where it doesn't exist; outlives the process.
+    pub outputs_dir: PathBuf,
     /// Where interpreters are looked for, as in `PATH`.
     pub search_path: OsString,
     /// The Python to use, where it isn't the first that is found.
@@ -96,6 +100,7 @@ struct Inner {
     spawner: Arc<SpawnerClient>,
     sandbox: SandboxLevel,
     runtime_dir: PathBuf,
+    outputs: Outputs,
     runtimes: Vec<Runtime>,
 }
 
@@ -109,12 +114,17 @@ impl Runner {
         let spawner = SpawnerClient::new(spawner).map_err(|source| RunnerError::Spawner { source })?;
         let prepare = tokio::task::spawn_blocking(move || {
             let runtimes = interpreters::find(&options);
-            write_files(&options.runtime_dir, &runtimes)?;
+            write_files(&options, &runtimes)?;
             Ok::<_, RunnerError>((options, runtimes))
         });
         let (options, runtimes) = prepare.await.map_err(RunnerError::io("prepare the runner"))??;
-        let inner =
-            Inner { spawner: Arc::new(spawner), sandbox: options.sandbox, runtime_dir: options.runtime_dir, runtimes };
+        let inner = Inner {
+            spawner: Arc::new(spawner),
+            sandbox: options.sandbox,
+            runtime_dir: options.runtime_dir,
+            outputs: Outputs::new(options.outputs_dir),
+            runtimes,
+        };
         let runner = Self { inner: Arc::new(inner) };
         selftest::prove(&runner).await?;
         Ok(runner)
@@ -172,12 +182,20 @@ impl Runner {
         cancel: &CancellationToken,
     ) -> Result<Finished, RunnerError> {
         let inner = &self.inner;
-        let (launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
+        let (mut launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
+        if !inspect {
+            launch.spools = inner.outputs.paths(request.id);
+        }
         let finished = process::execute(&inner.spawner, launch, listener, cancel).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }
         finished
+    }
+
+    /// The outputs that did not fit inline.
+    pub fn outputs(&self) -> &Outputs {
+        &self.inner.outputs
     }
 
     /// The runtime for a language, where one is installed.
@@ -207,10 +225,11 @@ impl Runner {
 }
 
 /// Writes the harness and its bytecode. What the tool reads of it must be readable by the id that the sandbox maps.
-fn write_files(runtime_dir: &Path, runtimes: &[Runtime]) -> Result<(), RunnerError> {
+fn write_files(options: &RunnerOptions, runtimes: &[Runtime]) -> Result<(), RunnerError> {
+    let runtime_dir = &options.runtime_dir;
     let failed = RunnerError::io("write the runner's files");
-    for name in ["", "spool", "run"] {
-        DirBuilder::new().recursive(true).mode(0o700).create(runtime_dir.join(name)).map_err(&failed)?;
+    for dir in ["", "spool", "run"].map(|name| runtime_dir.join(name)).iter().chain([&options.outputs_dir]) {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(&failed)?;
     }
     let harness = runtime_dir.join("harness");
     harness::write(&harness).map_err(&failed)?;

@@ -5,8 +5,8 @@ use super::{Store, StoreError};
 use crate::model::{EnvironmentLock, ToolVersion};
 
 impl Store {
-    /// The locks that tools need, each once: those of every tool's latest version, of the one that serves, and of the one
-    /// that will.
+    /// The locks that tools and the scripts of saved content need, each once: those of every latest version, of the one
+    /// that serves, and of the one that will.
     ///
     /// # Errors
     /// [`StoreError::Database`].
@@ -17,7 +17,14 @@ impl Store {
                FROM tools t
                JOIN tool_versions v
                  ON v.tool = t.id AND v.number IN (t.serving_version, t.installing_version, t.latest_version)
-               WHERE json_extract(v.definition, '$.lock.hash') IS NOT NULL"#
+               WHERE json_extract(v.definition, '$.lock.hash') IS NOT NULL
+               UNION
+               SELECT json_extract(s.value, '$.lock.hash'), json_extract(s.value, '$.lock.lock')
+               FROM contents c
+               JOIN content_versions v ON v.content = c.id AND v.number IN (c.serving_version, c.latest_version)
+               JOIN json_each(json_array(json_extract(v.definition, '$.script'),
+                                         json_extract(v.definition, '$.completions.script'))) s
+               WHERE json_extract(s.value, '$.lock.hash') IS NOT NULL"#
         )
         .fetch_all(self.read())
         .await?;

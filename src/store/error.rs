@@ -45,14 +45,14 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Another tool has this name.
-    #[error("the name is taken by another tool")]
+    /// Something else has this name.
+    #[error("the name is taken")]
     NameTaken {
-        /// Whose that tool is.
+        /// Whose that is.
         owner: PrincipalId,
     },
-    /// The tool has moved on since the caller read it.
-    #[error("the tool has changed meanwhile: its newest version is {latest}, not {expected}; read it again")]
+    /// The tool or content has moved on since the caller read it.
+    #[error("it has changed meanwhile: its newest version is {latest}, not {expected}; read it again")]
     VersionConflict {
         /// What the caller took for the newest version.
         expected: VersionNumber,
@@ -62,6 +62,9 @@ pub enum StoreError {
     /// No such tool (any more).
     #[error("there is no such tool")]
     NoSuchTool,
+    /// No such content (any more).
+    #[error("there is no such content")]
+    NoSuchContent,
     /// The tool has no version of this number.
     #[error("the tool has no version {number}")]
     NoSuchVersion {

@@ -6,6 +6,9 @@
 
 mod audit;
 mod catalog;
+mod content_reads;
+mod content_rows;
+mod contents;
 mod environments;
 mod error;
 mod identity;
@@ -29,6 +32,8 @@ use crate::clock::Clock;
 
 pub use audit::{AuditEntry, AuditFilter, AuditRow};
 pub use catalog::{FoundTool, FoundTools, ToolSearch, VersionSummary};
+pub use content_reads::{ContentNews, ContentSearch, ContentVersionSummary, FoundContent, FoundContents};
+pub use contents::{NewContent, NewContentVersion, NewFile, Subject};
 pub use error::StoreError;
 pub use identity::{Hash, NewToken, Principal, PrincipalKind, Token};
 pub use instances::Instance;

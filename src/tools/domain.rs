@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::content::Contents;
 use crate::model::{CallReply, Caller, ClientFacts, Json, RunEvent, RunId, Timestamp};
 
 /// A tool as `tools/list` shows it, built-in or saved. Field names in JSON are MCP's.
@@ -200,7 +201,7 @@ pub struct Change {
 
 /// What the doors need of the product.
 #[async_trait]
-pub trait Domain: Send + Sync + 'static {
+pub trait Domain: Contents {
     /// What this caller may see. Served from a cache of at most 5 seconds that every change clears.
     ///
     /// # Errors

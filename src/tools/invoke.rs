@@ -33,6 +33,8 @@ pub struct Invocation {
     pub version: Option<(ToolId, VersionNumber)>,
     /// The tool's name, or `(unsaved)`.
     pub name: String,
+    /// The script of saved content, where it is none of a tool.
+    pub content: Option<ContentCall>,
     /// What runs.
     pub definition: Arc<ToolDefinition>,
     /// Its compiled schemas.
@@ -65,6 +67,14 @@ pub(super) struct Within {
     pub(super) seat: Option<Arc<Seat>>,
 }
 
+/// What sets a run for saved content apart from a tool's.
+pub struct ContentCall {
+    /// The content's version.
+    pub version: VersionNumber,
+    /// Further facts for the script's context.
+    pub facts: Map<String, Value>,
+}
+
 /// How a call ended, with what `omniforge_test_tool` shows besides the answer.
 #[derive(Debug)]
 pub struct Done {
@@ -75,6 +85,11 @@ pub struct Done {
 }
 
 impl Invocation {
+    /// The number of the version that runs.
+    pub(super) fn number(&self) -> Option<VersionNumber> {
+        self.version.as_ref().map(|(_, number)| *number).or(self.content.as_ref().map(|content| content.version))
+    }
+
     /// How it answers: a test always inline.
     pub(super) fn mode(&self) -> Mode {
         if self.door == "test" { Mode::Sync } else { self.definition.mode }
@@ -112,7 +127,7 @@ impl Tools {
             id,
             tool: invocation.version.as_ref().map(|(tool, _)| tool.clone()),
             tool_name: invocation.name.clone(),
-            version: invocation.version.as_ref().map(|(_, number)| *number),
+            version: invocation.number(),
             principal: invocation.caller.principal.clone(),
             client: client.name.as_ref().map(|name| match &client.version {
                 Some(version) => format!("{name} {version}"),
@@ -285,15 +300,19 @@ impl Stopped {
 }
 
 fn context(invocation: &Invocation, id: RunId) -> Value {
-    json!({
+    let mut context = json!({
         "tool": invocation.name,
-        "version": invocation.version.as_ref().map(|(_, number)| number),
+        "version": invocation.number(),
         "run_id": id.to_string(),
         "request_id": invocation.request_id,
         "meta": invocation.meta,
         "caller": invocation.caller.principal_name,
         "client_capabilities": invocation.client.capabilities,
-    })
+    });
+    if let (Some(context), Some(content)) = (context.as_object_mut(), &invocation.content) {
+        context.extend(content.facts.clone());
+    }
+    context
 }
 
 /// The answer as MCP's `CallToolResult`.

@@ -5,6 +5,7 @@ mod attend;
 mod authoring;
 mod builtin;
 mod catalog;
+mod content;
 mod continuation;
 mod conversation;
 mod domain;
@@ -43,9 +44,14 @@ use attend::Lines;
 use builtin::Builtin;
 pub use builtin::SAVED;
 use catalog::{Catalog, Entry};
+use content::ContentCatalog;
 use invoke::Invocation;
 use turns::Turns;
 
+pub use content::{
+    Asked, Completion, CompletionOf, CompletionRequest, ContentChange, ContentError, ContentList, Contents,
+    ListedPrompt, ListedResource, ListedSkill, PromptReply, Step, Subject,
+};
 pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
 };
@@ -107,6 +113,7 @@ pub struct Tools {
 pub struct Inner {
     parts: Parts,
     catalog: Catalog,
+    contents: ContentCatalog,
     /// The built-ins' own schemas, compiled.
     builtins: HashMap<Builtin, Arc<Checks>>,
     /// Large validations at once: one a core.
@@ -141,6 +148,8 @@ impl Tools {
     pub async fn open(parts: Parts) -> Result<Self, crate::store::StoreError> {
         let catalog = Catalog::open(parts.store.clone()).await?;
         parts.lifecycle.tasks.spawn(catalog.clone().watch(parts.lifecycle.closing.clone()));
+        let contents = ContentCatalog::open(parts.store.clone()).await?;
+        parts.lifecycle.tasks.spawn(contents.clone().watch(parts.lifecycle.closing.clone()));
         let mut builtins = HashMap::new();
         for builtin in Builtin::ALL {
             let checks = catalog::compile(builtin.listed().input_schema, None).await;
@@ -151,6 +160,7 @@ impl Tools {
             inner: Arc::new(Inner {
                 parts,
                 catalog,
+                contents,
                 builtins,
                 validations: Semaphore::new(cores),
                 repeats: Mutex::default(),
@@ -179,6 +189,7 @@ impl Tools {
             caller: caller.clone(),
             version: Some((tool, entry.number)),
             name: request.name,
+            content: None,
             definition,
             checks,
             arguments,

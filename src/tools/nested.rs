@@ -78,6 +78,7 @@ impl Tools {
             caller: outer.caller.clone(),
             version: Some((entry.tool.id, entry.number)),
             name: wanted.tool,
+            content: None,
             definition,
             checks,
             arguments,

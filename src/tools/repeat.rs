@@ -115,6 +115,7 @@ impl Tools {
             caller,
             version: Some((tool.clone(), version.number)),
             name: row.tool_name.clone(),
+            content: None,
             definition,
             checks,
             arguments,

@@ -11,7 +11,7 @@ pub use key::{KeyError, Sealer, ServerKey};
 ///
 /// # Errors
 /// When the definition can't be written as JSON.
-pub fn fingerprint(definition: &ToolDefinition) -> Result<String, serde_json::Error> {
+pub fn fingerprint(definition: &impl serde::Serialize) -> Result<String, serde_json::Error> {
     let value = serde_json::to_value(definition)?;
     Ok(blake3::hash(canonical_json(&value).as_bytes()).to_hex().to_string())
 }

@@ -33,6 +33,7 @@ async fn runner(root: &Path, sandbox: SandboxLevel) -> Runner {
     let options = RunnerOptions {
         sandbox,
         runtime_dir: root.join(uuid::Uuid::now_v7().to_string()),
+        outputs_dir: root.join("outputs"),
         search_path: std::env::var_os("PATH").unwrap(),
         python: Some(interpreter()),
         node: None,

@@ -60,24 +60,33 @@ impl Server {
 
     /// The same, from a body's text.
     pub async fn rpc_raw(&self, body: String) -> Value {
-        let response = self
+        answer(self.post(body, &[("MCP-Protocol-Version", "2025-11-25")]).await)
+    }
+
+    /// One JSON-RPC request of 2026-07-28; the response message.
+    pub async fn modern(&self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        let named = params.get("uri").or(params.get("name")).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+        if ["tools/call", "prompts/get", "resources/read"].contains(&method) {
+            headers.push(("Mcp-Name", &named));
+        }
+        answer(self.post(body.to_string(), &headers).await)
+    }
+
+    async fn post(&self, body: String, headers: &[(&str, &str)]) -> String {
+        let mut request = self
             .client
             .post(format!("{}/mcp", self.url))
             .bearer_auth(&self.token)
             .header("Content-Type", "application/json")
-            .header("Accept", "application/json, text/event-stream")
-            .header("MCP-Protocol-Version", "2025-11-25")
-            .body(body)
-            .send()
-            .await
-            .unwrap();
-        let text = response.text().await.unwrap();
-        let is_answer = |value: &Value| value.get("result").is_some() || value.get("error").is_some();
-        let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
-        let found = serde_json::from_str(&text).ok().filter(is_answer);
-        found
-            .or_else(|| events.filter_map(|data| serde_json::from_str(data).ok()).find(is_answer))
-            .unwrap_or_else(|| panic!("no answer in {text:?}"))
+            .header("Accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(body).send().await.unwrap().text().await.unwrap()
     }
 
     /// What a browser is shown there.
@@ -108,6 +117,16 @@ impl Server {
         let names = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         names.filter(|name| !name.starts_with("omniforge_")).collect()
     }
+}
+
+/// The response message in a body of plain JSON or of events.
+fn answer(text: String) -> Value {
+    let is_answer = |value: &Value| value.get("result").is_some() || value.get("error").is_some();
+    let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let found = serde_json::from_str(&text).ok().filter(is_answer);
+    found
+        .or_else(|| events.filter_map(|data| serde_json::from_str(data).ok()).find(is_answer))
+        .unwrap_or_else(|| panic!("no answer in {text:?}"))
 }
 
 impl Drop for Server {

@@ -7,6 +7,7 @@ mod inspect_python;
 mod node;
 mod python;
 mod python_scripts;
+mod shapes;
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

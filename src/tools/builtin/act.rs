@@ -120,6 +120,7 @@ impl Tools {
             caller: call.caller,
             version,
             name,
+            content: None,
             definition: Arc::new(definition),
             checks,
             arguments,

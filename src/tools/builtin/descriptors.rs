@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::domain::ListedTool;
+use super::content;
 use crate::model::Scope;
 
 /// A built-in tool.
@@ -38,11 +39,21 @@ pub enum Builtin {
     CancelRun,
     /// The result of a run, in the words of nanoHUB.
     JobResult,
+    /// Saves a resource.
+    SaveResource,
+    /// Saves a prompt.
+    SavePrompt,
+    /// Saves a skill.
+    SaveSkill,
+    /// Searches and shows saved content.
+    ListContent,
+    /// Deletes saved content.
+    DeleteContent,
 }
 
 impl Builtin {
     /// Every built-in, in the order in which they are listed.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::Instructions,
         Self::CreateTool,
         Self::UpdateTool,
@@ -58,6 +69,11 @@ impl Builtin {
         Self::ListRuns,
         Self::CancelRun,
         Self::JobResult,
+        Self::SaveResource,
+        Self::SavePrompt,
+        Self::SaveSkill,
+        Self::ListContent,
+        Self::DeleteContent,
     ];
 
     /// The tool's name.
@@ -78,6 +94,11 @@ impl Builtin {
             Self::ListRuns => "omniforge_list_runs",
             Self::CancelRun => "omniforge_cancel_run",
             Self::JobResult => "get_job_result",
+            Self::SaveResource => "omniforge_save_resource",
+            Self::SavePrompt => "omniforge_save_prompt",
+            Self::SaveSkill => "omniforge_save_skill",
+            Self::ListContent => "omniforge_list_content",
+            Self::DeleteContent => "omniforge_delete_content",
         }
     }
 
@@ -158,6 +179,17 @@ impl Builtin {
                 "Result of a job",
                 "The result of a call that was answered with a job_id, or that it is still running.",
             ),
+            Self::SaveResource => {
+                ("Save a resource", "Saves what clients read under a URI. Replaces what was there, as a new version.")
+            }
+            Self::SavePrompt => {
+                ("Save a prompt", "Saves a prompt that clients offer. Replaces what was there, as a new version.")
+            }
+            Self::SaveSkill => {
+                ("Save a skill", "Saves a SKILL.md with its files. Replaces what was there, as a new version.")
+            }
+            Self::ListContent => ("Search content", "Searches the saved resources, prompts and skills; shows one."),
+            Self::DeleteContent => ("Delete content", "Deletes a resource, prompt or skill with all its versions."),
         }
     }
 
@@ -171,10 +203,12 @@ impl Builtin {
             | Self::GetRun
             | Self::ListRuns
             | Self::JobResult => (true, false, true),
+            Self::ListContent => (true, false, true),
             Self::CreateTool => (false, false, false),
             Self::TestTool => (true, false, false),
             Self::UpdateTool | Self::RollbackTool => (false, true, false),
-            Self::DeleteTool | Self::CallTool => (false, true, false),
+            Self::DeleteTool | Self::CallTool | Self::DeleteContent => (false, true, false),
+            Self::SaveResource | Self::SavePrompt | Self::SaveSkill => (false, true, true),
             Self::SetEnabled | Self::CancelRun => (false, true, true),
         }
     }
@@ -205,6 +239,11 @@ impl Builtin {
             ),
             Self::RollbackTool => closed(json!({"name": name, "version": version}), &["name", "version"]),
             Self::JobResult => closed(json!({"job_id": run}), &["job_id"]),
+            Self::SaveResource => content::save_resource(),
+            Self::SavePrompt => content::save_prompt(),
+            Self::SaveSkill => content::save_skill(),
+            Self::ListContent => content::list_content(),
+            Self::DeleteContent => content::delete_content(),
             Self::GetRun | Self::CancelRun => closed(json!({"run_id": run}), &["run_id"]),
             Self::ListRuns => closed(
                 json!({"tool": name, "ending": {"enum": ["ok", "error", "exit", "signal", "timeout", "cancelled", "limit", "interrupted", "running"]},
@@ -215,7 +254,7 @@ impl Builtin {
     }
 }
 
-fn closed(properties: Value, required: &[&str]) -> Value {
+pub(super) fn closed(properties: Value, required: &[&str]) -> Value {
     let mut schema = json!({"type": "object", "properties": properties});
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -313,6 +352,7 @@ mod tests {
     fn all_entries_together_stay_small_and_well_formed() {
         let listed: Vec<_> = Builtin::ALL.into_iter().map(Builtin::listed).collect();
         let bytes = serde_json::to_string(&listed).unwrap().len();
+        println!("{bytes} bytes");
         assert!(bytes <= 16 * 1024, "{bytes} bytes");
         for tool in &listed {
             schema::compile("input_schema", &tool.input_schema).unwrap();

@@ -1,6 +1,7 @@
 //! The built-in tools: authoring, calling and looking at runs.
 
 mod act;
+mod content;
 mod descriptors;
 mod instructions;
 mod look;
@@ -62,7 +63,7 @@ impl From<StoreError> for Failed {
             StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NameTaken { .. } => {
                 Self::Overtaken(error)
             }
-            StoreError::NoSuchVersion { .. } => Self::Refused(error.to_string()),
+            StoreError::NoSuchVersion { .. } | StoreError::NoSuchContent => Self::Refused(error.to_string()),
             other => Self::Broken(internal("the store failed", &other)),
         }
     }
@@ -129,6 +130,11 @@ impl Tools {
             Builtin::JobResult => self.builtin_job_result(call).await,
             Builtin::CancelRun => self.builtin_cancel_run(&call),
             Builtin::TestTool | Builtin::CallTool => unreachable!("these two can answer later, and are called apart"),
+            Builtin::SaveResource => self.builtin_save_resource(call).await,
+            Builtin::SavePrompt => self.builtin_save_prompt(call).await,
+            Builtin::SaveSkill => self.builtin_save_skill(call).await,
+            Builtin::ListContent => self.builtin_list_content(call).await,
+            Builtin::DeleteContent => self.builtin_delete_content(call).await,
         }
     }
 

@@ -34,7 +34,8 @@ impl Tools {
         let id = parse_id(&run_id)?;
         let row = self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal));
         let row = row.ok_or_else(|| unknown(&run_id))?;
-        reply(&shown(&row))
+        let shown = Shown { whole_outputs: self.output_uris(id), ..shown(&row) };
+        reply(&shown)
     }
 
     /// A run in the words of nanoHUB: `running`, or `done` with a result, `error`, `cancelled`, `not_found`.
@@ -130,6 +131,9 @@ struct Shown<'a> {
     stdout: &'a str,
     stderr: &'a str,
     log: Vec<&'a RawValue>,
+    /// Where the whole of what was printed can be read, where it was too much for here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    whole_outputs: Vec<String>,
     client: &'a Option<String>,
     door: &'a str,
     queued_at: String,
@@ -154,6 +158,7 @@ fn shown(row: &RunRow) -> Shown<'_> {
         stdout: &row.stdout,
         stderr: &row.stderr,
         log: row.log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+        whole_outputs: Vec::new(),
         client: &row.client,
         door: &row.door,
         queued_at: rfc3339(row.queued_at),

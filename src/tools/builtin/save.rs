@@ -249,6 +249,21 @@ impl Tools {
         Ok(written?)
     }
 
+    /// The same for saved content.
+    pub(super) async fn write_content<T, F>(&self, write: impl FnOnce(Store) -> F + Send + 'static) -> Result<T, Failed>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let contents = self.contents.clone();
+        self.write(move |store| async move {
+            let written = write(store).await?;
+            contents.refresh().await?;
+            Ok(written)
+        })
+        .await
+    }
+
     /// Records a change that was made.
     pub(super) async fn audit(&self, caller: &Caller, action: &str, subject: &str, about: (Value, Option<&str>)) {
         let (detail, fingerprint) = about;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use omniforge::http::{Identify, IdentifyError};
 use omniforge::lifecycle::Lifecycle;
 use omniforge::model::{Block, CallReply, Caller, Content, LogLevel, PrincipalId, RunEvent, Scope, Scopes};
-use omniforge::tools::{Answer, CallError, CallRequest, Change, Domain, ListedTool, TaskView, ToolList};
+use omniforge::tools::{Answer, CallError, CallRequest, Change, Contents, Domain, ListedTool, TaskView, ToolList};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -184,6 +184,9 @@ async fn reply(
         }
     })
 }
+
+/// No content: the tests of the doors are about tools.
+impl Contents for Fixture {}
 
 #[async_trait]
 impl Domain for Fixture {

@@ -52,6 +52,9 @@ class Context {
   get runId() {
     return fact("run_id");
   }
+  get uri() {
+    return fact("uri");
+  }
   get request_id() {
     return fact("request_id");
   }

@@ -9,6 +9,8 @@ const DEPTH_LIMIT = 100;
 // The last frame for what `main` returned, as JSON text.
 function frame(result) {
   if (result === undefined || result === null) return '{"type":"return","kind":"nothing"}';
+  const expects = channel.state.request.context?.expects;
+  if (expects) return limited("value", { value: require("./shapes.cjs").payload(result, expects) });
   const { Result, contentBlocks } = require("./content.cjs");
   if (result instanceof Result) return limited("result", result.members());
   const content = contentBlocks(result);

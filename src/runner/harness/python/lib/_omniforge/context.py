@@ -7,7 +7,7 @@ _ALIASES = {"warn": "warning", "fatal": "critical", "err": "error", "trace": "de
 _OFFERS = (
     "log, debug, info, warning, error, progress, report_progress, "
     "call, state, elicit, sample, roots, ask, elicitation, sampling, roots_request, start_task, close_stream, "
-    "tool, version, run_id, request_id, meta, caller, client_capabilities"
+    "tool, version, run_id, uri, request_id, meta, caller, client_capabilities"
 )
 
 
@@ -44,6 +44,11 @@ class Context:
     def run_id(self):
         """The run's id."""
         return _fact("run_id")
+
+    @property
+    def uri(self):
+        """The URI that is read, in the script of a resource."""
+        return _fact("uri")
 
     @property
     def request_id(self):

@@ -1,0 +1,283 @@
+//! Built-ins that save, list and delete resources, prompts and skills.
+
+mod look;
+mod prompt;
+mod resource;
+mod schemas;
+mod scripts;
+mod skill;
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{BuiltinCall, Failed, Handled, SAVED, parse};
+use crate::model::{
+    About, CallReply, Caller, ContentDefinition, ContentFile, ContentItem, ContentKind, ContentVersion, VersionNumber,
+};
+use crate::store::{NewContent, NewContentVersion, NewFile};
+use crate::tools::authoring::Draft;
+use crate::tools::content::sha256;
+use crate::tools::{Tools, internal};
+use crate::trust;
+
+pub(super) use schemas::{delete_content, list_content, save_prompt, save_resource, save_skill};
+
+/// How the reply begins where nothing was new.
+const UNCHANGED: &str = "Nothing changed in";
+
+/// What one save asks for.
+struct Wanted {
+    name: String,
+    definition: ContentDefinition,
+    files: Vec<NewFile>,
+    enabled: Option<bool>,
+    /// What was understood, a line each.
+    understood: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// A save that brings no contents: it switches, or returns to a version.
+#[derive(Deserialize)]
+struct Change {
+    enabled: Option<bool>,
+    from_version: Option<VersionNumber>,
+}
+
+/// What was saved, and how the reply begins.
+struct Saved {
+    item: ContentItem,
+    version: ContentVersion,
+    verb: &'static str,
+}
+
+impl Tools {
+    pub(super) async fn builtin_save_resource(&self, call: BuiltinCall) -> Handled {
+        let change: Change = parse(call.arguments.clone())?;
+        let draft: resource::ResourceDraft = parse(call.arguments.clone())?;
+        if !draft.has_contents() {
+            let name = draft.uri.clone();
+            return self.change_content(&call, ContentKind::Resource, &name, change).await;
+        }
+        refuse_both(&change)?;
+        let before = self.latest_content(&call.caller, ContentKind::Resource, &draft.uri).await?;
+        let wanted = self.resource_from(draft, before.as_ref()).await?;
+        self.save_content(&call.caller, wanted).await
+    }
+
+    pub(super) async fn builtin_save_prompt(&self, call: BuiltinCall) -> Handled {
+        let change: Change = parse(call.arguments.clone())?;
+        let draft: prompt::PromptDraft = parse(call.arguments.clone())?;
+        if !draft.has_contents() {
+            let name = draft.name.clone();
+            return self.change_content(&call, ContentKind::Prompt, &name, change).await;
+        }
+        refuse_both(&change)?;
+        let before = self.latest_content(&call.caller, ContentKind::Prompt, &draft.name).await?;
+        let wanted = self.prompt_from(draft, before.as_ref()).await?;
+        self.save_content(&call.caller, wanted).await
+    }
+
+    pub(super) async fn builtin_save_skill(&self, call: BuiltinCall) -> Handled {
+        let change: Change = parse(call.arguments.clone())?;
+        let mut draft: skill::SkillDraft = parse(call.arguments.clone())?;
+        match (draft.markdown.take(), draft.name.clone()) {
+            (Some(markdown), _) => {
+                refuse_both(&change)?;
+                let wanted = self.skill_from(draft, markdown)?;
+                self.save_content(&call.caller, wanted).await
+            }
+            (None, Some(name)) => self.change_content(&call, ContentKind::Skill, &name, change).await,
+            (None, None) => Err(Failed::Refused(schemas::nothing_given(ContentKind::Skill).to_owned())),
+        }
+    }
+
+    /// What stands now of the caller's own content of that name.
+    async fn latest_content(
+        &self,
+        caller: &Caller,
+        kind: ContentKind,
+        name: &str,
+    ) -> Result<Option<ContentDefinition>, Failed> {
+        let item = self.store.get_content(kind, name).await?.filter(|item| item.owner == caller.principal);
+        let Some(item) = item else { return Ok(None) };
+        Ok(Some(self.content_version(&item, item.latest_version).await?.definition))
+    }
+
+    /// Saves content as a new item, or as the next version of one that is the caller's.
+    async fn save_content(&self, caller: &Caller, wanted: Wanted) -> Handled {
+        let Wanted { name, definition, files, enabled, understood, warnings } = wanted;
+        let kind = definition.kind();
+        let existing = self.store.get_content(kind, &name).await?;
+        if existing.as_ref().is_some_and(|item| item.owner != caller.principal) {
+            return Err(taken(kind, &name));
+        }
+        let note = if existing.is_some() { "update" } else { "create" };
+        let version = self.new_content_version(caller, definition, files, note.to_owned())?;
+        let mut saved = match existing {
+            None => {
+                let owner = caller.principal.clone();
+                let new = NewContent { name: name.clone(), owner, enabled: enabled.unwrap_or(true), version };
+                match self.write_content(move |store| async move { store.create_content(&new).await }).await {
+                    Err(Failed::Refused(_)) => return Err(taken(kind, &name)),
+                    other => other.map(|(item, version)| Saved { item, version, verb: "Created" })?,
+                }
+            }
+            Some(item) => self.next_version(item, version).await?,
+        };
+        if let Some(enabled) = enabled.filter(|enabled| *enabled != saved.item.enabled) {
+            saved.item = self.switch_content(&saved.item, enabled).await?;
+        }
+        Ok(self.content_saved(caller, saved, (understood, warnings)).await)
+    }
+
+    async fn next_version(&self, item: ContentItem, version: NewContentVersion) -> Result<Saved, Failed> {
+        let latest = self.content_version(&item, item.latest_version).await?;
+        let files: Vec<&ContentFile> = version.files.iter().map(|new| &new.file).collect();
+        if latest.definition == version.definition && latest.files.iter().eq(files) {
+            return Ok(Saved { item, version: latest, verb: UNCHANGED });
+        }
+        let (id, number) = (item.id, item.latest_version);
+        let write =
+            self.write_content(move |store| async move { store.add_content_version(&id, number, &version).await });
+        write.await.map(|(item, version)| Saved { item, version, verb: "Saved" })
+    }
+
+    /// Switches existing content, or returns to one of its versions.
+    async fn change_content(&self, call: &BuiltinCall, kind: ContentKind, name: &str, change: Change) -> Handled {
+        if change.enabled.is_none() && change.from_version.is_none() {
+            return Err(Failed::Refused(schemas::nothing_given(kind).to_owned()));
+        }
+        let item = self.owned_content(&call.caller, kind, name).await?;
+        let version = self.content_version(&item, change.from_version.unwrap_or(item.latest_version)).await?;
+        let mut saved = Saved { item, version, verb: "Switched" };
+        if let Some(number) = change.from_version {
+            let files = saved.version.files.into_iter().map(|file| NewFile { file, bytes: None }).collect();
+            let note = format!("rollback to {number}");
+            let version = self.new_content_version(&call.caller, saved.version.definition, files, note)?;
+            saved = self.next_version(saved.item, version).await?;
+            if saved.verb == "Saved" {
+                saved.verb = "Rolled back";
+            }
+        }
+        if let Some(enabled) = change.enabled {
+            saved.item = self.switch_content(&saved.item, enabled).await?;
+        }
+        Ok(self.content_saved(&call.caller, saved, (Vec::new(), Vec::new())).await)
+    }
+
+    async fn switch_content(&self, item: &ContentItem, enabled: bool) -> Result<ContentItem, Failed> {
+        let id = item.id.clone();
+        self.write_content(move |store| async move { store.set_content_enabled(&id, enabled).await }).await
+    }
+
+    fn new_content_version(
+        &self,
+        caller: &Caller,
+        definition: ContentDefinition,
+        files: Vec<NewFile>,
+        note: String,
+    ) -> Result<NewContentVersion, Failed> {
+        let named: Vec<&ContentFile> = files.iter().map(|new| &new.file).collect();
+        let fingerprint = trust::fingerprint(&json!({"definition": definition, "files": named}))
+            .map_err(|error| Failed::Broken(internal("a fingerprint could not be taken", &error)))?;
+        let serve = self.content_waits_for(&definition).is_empty();
+        Ok(NewContentVersion { definition, files, fingerprint, created_by: caller.principal.clone(), note, serve })
+    }
+
+    /// What a person must approve before this may be served; empty when nothing waits.
+    fn content_waits_for(&self, definition: &ContentDefinition) -> Vec<String> {
+        definition.scripts().flat_map(|script| self.policy.waits_for(script)).collect()
+    }
+
+    /// The caller's own content of that name; anybody's for an administrator.
+    async fn owned_content(&self, caller: &Caller, kind: ContentKind, name: &str) -> Result<ContentItem, Failed> {
+        let item = self.store.get_content(kind, name).await?;
+        item.filter(|item| caller.sees(&item.owner)).ok_or_else(|| {
+            let kind = kind.as_str();
+            Failed::Refused(format!("there is no {kind} `{name}`; omniforge_list_content shows what there is"))
+        })
+    }
+
+    /// One version, or an error that says where those there are stand.
+    async fn content_version(&self, item: &ContentItem, number: VersionNumber) -> Result<ContentVersion, Failed> {
+        let found = self.store.get_content_version(&item.id, number).await?;
+        found.ok_or_else(|| {
+            let (kind, name) = (item.kind.as_str(), &item.name);
+            Failed::Refused(format!(
+                "the {kind} `{name}` has no version {number}; omniforge_list_content with its name lists them"
+            ))
+        })
+    }
+
+    /// Records the save, starts the environments, and says what was understood and what comes next.
+    async fn content_saved(
+        &self,
+        caller: &Caller,
+        saved: Saved,
+        (understood, warnings): (Vec<String>, Vec<String>),
+    ) -> CallReply {
+        let Saved { item, version, verb } = saved;
+        let kind = item.kind.as_str();
+        let detail = json!({"version": version.number, "note": version.note, "enabled": item.enabled});
+        let about = (detail, Some(version.fingerprint.as_str()));
+        self.audit(caller, &format!("{kind}.save"), &item.name, about).await;
+        let mut text = format!("{verb} {kind} `{}`, version {}.\n", item.name, version.number);
+        for line in understood {
+            let _ = writeln!(text, "{line}");
+        }
+        for lock in version.definition.scripts().filter_map(|script| script.lock.as_ref()) {
+            self.prepare(lock);
+            let _ = writeln!(text, "Environment: {}.", self.environment_status(lock));
+        }
+        let waits = self.content_waits_for(&version.definition);
+        if !waits.is_empty() {
+            let serving = item.serving_version.map_or("no version is served".to_owned(), |n| format!("version {n} is"));
+            let _ = writeln!(text, "Needs approval by a person: {}. Until then {serving}.", waits.join("; "));
+        } else if item.enabled {
+            let _ = writeln!(text, "{}", schemas::how_to_use(&item));
+        } else {
+            let _ = writeln!(text, "It is switched off: save with `enabled: true` and nothing else switches it on.");
+        }
+        for warning in warnings {
+            let _ = writeln!(text, "Warning: {warning}");
+        }
+        let fact = json!({"version": version.number, "unchanged": verb == UNCHANGED});
+        let meta = [(SAVED.to_owned(), fact)].into_iter().collect();
+        CallReply { meta: Some(meta), ..CallReply::text(text.trim_end()) }
+    }
+}
+
+fn taken(kind: ContentKind, name: &str) -> Failed {
+    Failed::Refused(format!("`{name}` is taken by a {} of somebody else; choose another", kind.as_str()))
+}
+
+fn refuse_both(change: &Change) -> Result<(), Failed> {
+    match change.from_version {
+        None => Ok(()),
+        Some(_) => Err(Failed::Refused("`from_version`: give it without new contents, or contents without it".into())),
+    }
+}
+
+fn wrong<T>(field: &str, problem: impl std::fmt::Display) -> Result<T, Failed> {
+    Err(Failed::Refused(format!("`{field}`: {problem}")))
+}
+
+/// What a checked draft says of its content.
+fn about(draft: &Draft) -> About {
+    let given = |text: &Option<Option<String>>| text.clone().flatten().filter(|text| !text.is_empty());
+    About {
+        title: given(&draft.title),
+        description: given(&draft.description),
+        icons: draft.icons.clone().unwrap_or_default(),
+        tags: draft.tags.clone().unwrap_or_default(),
+        meta: draft.meta.clone().flatten(),
+    }
+}
+
+/// A file with what is to be known of it.
+fn new_file(path: &str, mime_type: Option<String>, bytes: Vec<u8>) -> NewFile {
+    let file = ContentFile { path: path.to_owned(), mime_type, size: bytes.len() as u64, digest: sha256(&bytes) };
+    NewFile { file, bytes: Some(bytes) }
+}

@@ -1,0 +1,3 @@
+//! Saved content through the real door: resources, prompts and skills.
+
+mod resources;
