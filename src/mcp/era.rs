@@ -15,8 +15,8 @@ pub enum Era {
     V2026_07_28,
 }
 
-/// The methods of 2026-07-28 and of its tasks extension.
-const MODERN_METHODS: [&str; 13] = [
+/// The methods of 2026-07-28 and of its extensions for tasks and skills.
+const MODERN_METHODS: [&str; 16] = [
     "server/discover",
     "tools/list",
     "tools/call",
@@ -30,6 +30,9 @@ const MODERN_METHODS: [&str; 13] = [
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+    "skills/list",
+    "skills/get",
+    "resources/directory/read",
 ];
 
 impl Era {
