@@ -133,6 +133,7 @@ impl Talk {
                 self.tell(RunEvent::CloseStream).await;
                 Ok(Json::empty_object())
             }
+            "notify" | "resource_updated" => self.tools.notice(&self.invocation.caller.principal, &method, &params),
             "call" => self.tools.call_nested(&self, &params).await,
             "state.get" | "state.set" | "state.delete" => {
                 self.tools.state(&self.invocation, &self.scratch, &method, &params).await

@@ -44,7 +44,7 @@ use attend::Lines;
 use builtin::Builtin;
 pub use builtin::SAVED;
 use catalog::{Catalog, Entry};
-use content::ContentCatalog;
+use content::{ContentCatalog, Notices};
 use invoke::Invocation;
 use turns::Turns;
 
@@ -114,6 +114,8 @@ pub struct Inner {
     parts: Parts,
     catalog: Catalog,
     contents: ContentCatalog,
+    /// What scripts say has changed.
+    notices: Notices,
     /// The built-ins' own schemas, compiled.
     builtins: HashMap<Builtin, Arc<Checks>>,
     /// Large validations at once: one a core.
@@ -161,6 +163,7 @@ impl Tools {
                 parts,
                 catalog,
                 contents,
+                notices: Notices::default(),
                 builtins,
                 validations: Semaphore::new(cores),
                 repeats: Mutex::default(),

@@ -11,4 +11,4 @@ mod root;
 mod runs;
 mod sessions;
 mod sse;
-mod wire;
+pub mod wire;

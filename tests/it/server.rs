@@ -60,7 +60,7 @@ impl Server {
 
     /// The same, from a body's text.
     pub async fn rpc_raw(&self, body: String) -> Value {
-        answer(self.post(body, &[("MCP-Protocol-Version", "2025-11-25")]).await)
+        answer(self.post(body, &[("MCP-Protocol-Version", "2025-11-25")]).await.text().await.unwrap())
     }
 
     /// One JSON-RPC request of 2026-07-28; the response message.
@@ -73,10 +73,11 @@ impl Server {
         if ["tools/call", "prompts/get", "resources/read"].contains(&method) {
             headers.push(("Mcp-Name", &named));
         }
-        answer(self.post(body.to_string(), &headers).await)
+        answer(self.post(body.to_string(), &headers).await.text().await.unwrap())
     }
 
-    async fn post(&self, body: String, headers: &[(&str, &str)]) -> String {
+    /// A POST to the protocol's endpoint.
+    pub async fn post(&self, body: String, headers: &[(&str, &str)]) -> reqwest::Response {
         let mut request = self
             .client
             .post(format!("{}/mcp", self.url))
@@ -86,7 +87,26 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        request.body(body).send().await.unwrap().text().await.unwrap()
+        request.body(body).send().await.unwrap()
+    }
+
+    /// A session of 2025-11-25: its id.
+    pub async fn session(&self) -> String {
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let opened = self.post(body.to_string(), &[]).await;
+        let id = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        opened.text().await.unwrap();
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
+        assert_eq!(self.post(told, &[("Mcp-Session-Id", &id)]).await.status(), 202);
+        id
+    }
+
+    /// The stream on which a session hears of changes.
+    pub async fn listen(&self, session: &str) -> reqwest::Response {
+        let get = self.client.get(format!("{}/mcp", self.url)).bearer_auth(&self.token);
+        get.header("Accept", "text/event-stream").header("Mcp-Session-Id", session).send().await.unwrap()
     }
 
     /// What a browser is shown there.

@@ -5,6 +5,7 @@ mod completions;
 mod domain;
 mod fill;
 mod frontmatter;
+mod notices;
 mod outputs;
 mod prompts;
 mod read;
@@ -30,6 +31,7 @@ pub use domain::{
     ListedPrompt, ListedResource, ListedSkill, PromptReply, Step, Subject,
 };
 pub use fill::{is_name, places};
+pub use notices::Notices;
 pub use read::sha256;
 pub use skills::{check_path, mime_type, read as read_skill};
 pub use template::{UriTemplate, check_uri};

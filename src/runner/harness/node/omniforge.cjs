@@ -133,6 +133,11 @@ class Context {
   // Ends the response stream early where the client can come back for the rest.
   close_stream = () => channel.request("close_stream", {});
   closeStream = () => channel.request("close_stream", {});
+  // Tells clients that a list has changed: "tools", "prompts" or "resources".
+  notify = (kind) => channel.request("notify", { kind: String(kind) });
+  // Tells clients that follow this resource that what it holds has changed.
+  resource_updated = (uri) => channel.request("resource_updated", { uri: String(uri) });
+  resourceUpdated = (uri) => channel.request("resource_updated", { uri: String(uri) });
 }
 
 function questions() {

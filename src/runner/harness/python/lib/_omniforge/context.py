@@ -7,6 +7,7 @@ _ALIASES = {"warn": "warning", "fatal": "critical", "err": "error", "trace": "de
 _OFFERS = (
     "log, debug, info, warning, error, progress, report_progress, "
     "call, state, elicit, sample, roots, ask, elicitation, sampling, roots_request, start_task, close_stream, "
+    "notify, resource_updated, "
     "tool, version, run_id, uri, request_id, meta, caller, client_capabilities"
 )
 
@@ -158,6 +159,16 @@ class Context:
         return _DONE
 
     close_sse = close_stream
+
+    def notify(self, kind):
+        """Tells clients that a list has changed: "tools", "prompts" or "resources"."""
+        _asking().request("notify", {"kind": str(kind)})
+        return _DONE
+
+    def resource_updated(self, uri):
+        """Tells clients that follow this resource that what it holds has changed."""
+        _asking().request("resource_updated", {"uri": str(uri)})
+        return _DONE
 
     def __getattr__(self, name):
         raise AttributeError("the context has no %r; it has %s" % (name, _OFFERS))
