@@ -77,7 +77,9 @@ impl Bench {
     async fn start(sandbox: SandboxLevel, runtime_dir: PathBuf, spawner: Spawner) -> Self {
         let harness = runtime_dir.join("harness");
         let search_path: OsString = std::env::var_os("PATH").unwrap_or_default();
-        let options = RunnerOptions { sandbox, runtime_dir, search_path, python: None, node: None, bash: None };
+        let outputs_dir = runtime_dir.join("outputs");
+        let options =
+            RunnerOptions { sandbox, runtime_dir, outputs_dir, search_path, python: None, node: None, bash: None };
         Self { runner: Runner::start(options, spawner).await.expect("the sandbox works here"), harness }
     }
 

@@ -176,7 +176,7 @@ pub(super) struct Place {
 impl Place {
     /// The place of a session that lives as long as the place: it is never idle.
     pub(super) fn kept(mut self) -> Self {
-        self._open = self.sessions.streams(&self.id).map(|(open, ..)| open);
+        self._open = self.sessions.open(&self.id).map(|open| open.stream);
         self
     }
 

@@ -164,7 +164,6 @@ pub struct SkillDefinition {
 /// Everything that stands on a version, but the bytes of its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-#[expect(clippy::large_enum_variant, reason = "definitions are kept one by one, behind an Arc")]
 pub enum ContentDefinition {
     /// A resource.
     Resource(ResourceDefinition),

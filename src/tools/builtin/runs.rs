@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{BuiltinCall, Failed, Handled, parse, reply};
 use crate::clock::rfc3339;
@@ -132,8 +132,8 @@ struct Shown<'a> {
     stderr: &'a str,
     log: Vec<&'a RawValue>,
     /// Where the whole of what was printed can be read, where it was too much for here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    whole_outputs: Vec<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    whole_outputs: Map<String, Value>,
     client: &'a Option<String>,
     door: &'a str,
     queued_at: String,
@@ -158,7 +158,7 @@ fn shown(row: &RunRow) -> Shown<'_> {
         stdout: &row.stdout,
         stderr: &row.stderr,
         log: row.log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
-        whole_outputs: Vec::new(),
+        whole_outputs: Map::new(),
         client: &row.client,
         door: &row.door,
         queued_at: rfc3339(row.queued_at),

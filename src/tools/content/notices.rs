@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::domain::Subject;
-use crate::model::PrincipalId;
+use crate::model::{Json, PrincipalId};
 use crate::runner::HostRefusal;
 use crate::tools::Tools;
 
@@ -43,8 +43,9 @@ impl Tools {
         &self,
         principal: &PrincipalId,
         method: &str,
-        params: &Value,
-    ) -> Result<Value, HostRefusal> {
+        params: &Json,
+    ) -> Result<Json, HostRefusal> {
+        let params = params.to_value().unwrap_or_default();
         let text = |key: &str| params.get(key).and_then(Value::as_str).unwrap_or_default();
         let notice = if method == "notify" {
             let kind = text("kind");
@@ -75,7 +76,7 @@ impl Tools {
                 });
             }
         }
-        Ok(Value::Null)
+        Ok(Json::empty_object())
     }
 
     /// Tells it, and again after each pause in which it came again.

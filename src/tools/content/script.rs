@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::catalog::Entry;
 use super::domain::{Asked, ContentError, Step};
-use crate::model::{CallReply, Caller, RunId, Stream, Style, ToolDefinition, ToolId};
+use crate::model::{CallReply, Caller, Json, RunId, Stream, Style, ToolDefinition, ToolId};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::{Attended, Lines};
 use crate::tools::invoke::{ContentCall, Done, Invocation};
@@ -100,7 +99,7 @@ impl Tools {
             return Err(failed(failure_text(&reply, style, id)));
         }
         if let Some(value) = reply.structured {
-            let made = serde_json::from_value(value);
+            let made = serde_json::from_str(value.get());
             let made =
                 made.map_err(|error| failed(format!("the script returned what can't be used: {error} (run {id})")));
             return made.map(|made| Made::Returned(made, id));
@@ -122,8 +121,7 @@ impl Tools {
         let id = ToolId(format!("{}/{key}", item.id.0));
         let checks = self.catalog.checks(&id, number, script).await;
         let checks = checks.map_err(|error| internal("a saved schema can't be compiled", &error))?;
-        let raw: Box<RawValue> = serde_json::value::to_raw_value(&arguments)
-            .map_err(|error| internal("arguments can't be written as JSON", &error))?;
+        let raw = Json::of(&arguments).map_err(|error| internal("arguments can't be written as JSON", &error))?;
         let checked = arguments::check(checks.clone(), Some(raw), false, &self.validations).await;
         let arguments = checked.map_err(|error: ArgumentsError| ContentError::InvalidParams(error.to_string()))?;
         Ok(Invocation {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::save;
-use crate::mcp_wire::wire::Events;
+use crate::mcp_wire::wire::{Events, answer};
 use crate::server::Server;
 
 const SAVE: &str = "omniforge_save_resource";
@@ -23,7 +23,7 @@ async fn heard(events: &mut Events, last: &str) -> Vec<String> {
 async fn in_session(server: &Server, session: &str, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string();
     let response = server.post(body, &[("Mcp-Session-Id", session)]).await;
-    Events::of(response).all().await.pop().unwrap()
+    answer(response).await
 }
 
 #[tokio::test]

@@ -98,7 +98,8 @@ async fn a_prompt_may_ask_its_client_first() {
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": params}).to_string();
         let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "prompts/get"), ("Mcp-Name", "greet")];
-        async { server.post(body, &headers.map(|(name, value)| (name, value))).await.json::<Value>().await.unwrap() }
+        let server = &server;
+        async move { server.post(body, &headers).await.json::<Value>().await.unwrap() }
     };
     let asked = get(json!({})).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");

@@ -96,7 +96,7 @@ async fn a_change_reaches_a_subscription_which_ends_with_a_result() {
     let first = tools.next().await.unwrap();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(first["params"]["notifications"], json!({"toolsListChanged": true}));
-    assert_eq!(prompts.next().await.unwrap()["params"]["notifications"], json!({}));
+    assert_eq!(prompts.next().await.unwrap()["params"]["notifications"], json!({"promptsListChanged": true}));
     let began = Instant::now();
     wire.fixture.change();
     let news = tools.next().await.unwrap();

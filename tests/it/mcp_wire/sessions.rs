@@ -21,7 +21,12 @@ async fn every_legacy_version_is_agreed_on_and_no_other_is_echoed() {
     ] {
         let result = answer(wire.post(&initialize(asked)).send().await.unwrap()).await["result"].clone();
         assert_eq!(result["protocolVersion"], agreed);
-        assert_eq!(result["capabilities"], json!({"logging": {}, "tools": {"listChanged": true}}));
+        let lists = json!({"listChanged": true});
+        assert_eq!(
+            result["capabilities"],
+            json!({"logging": {}, "completions": {}, "tools": lists, "prompts": lists,
+                "resources": {"subscribe": true, "listChanged": true}})
+        );
         assert_eq!(result["serverInfo"]["name"], "omniforge-mcp");
         assert_eq!(result["instructions"], "Read omniforge_instructions first.");
     }

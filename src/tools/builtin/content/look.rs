@@ -29,7 +29,7 @@ struct Delete {
 
 impl Tools {
     pub(in crate::tools::builtin) async fn builtin_list_content(&self, call: BuiltinCall) -> Handled {
-        let list: List = parse(call.arguments.clone())?;
+        let list: List = parse(&call.arguments)?;
         match (list.kind, &list.name) {
             (Some(kind), Some(name)) => return self.show_content(&call, kind, name, list.version).await,
             (None, Some(_)) => return Err(Failed::Refused("`kind`: with a `name`, say of what kind it is".into())),
@@ -86,7 +86,7 @@ impl Tools {
     }
 
     pub(in crate::tools::builtin) async fn builtin_delete_content(&self, call: BuiltinCall) -> Handled {
-        let Delete { kind, name } = parse(call.arguments)?;
+        let Delete { kind, name } = parse(&call.arguments)?;
         let item = self.owned_content(&call.caller, kind, &name).await?;
         let (id, kind) = (item.id, kind.as_str());
         let deleted = self.write_content(move |store| async move { store.delete_content(&id).await }).await?;

@@ -54,8 +54,8 @@ struct Saved {
 
 impl Tools {
     pub(super) async fn builtin_save_resource(&self, call: BuiltinCall) -> Handled {
-        let change: Change = parse(call.arguments.clone())?;
-        let draft: resource::ResourceDraft = parse(call.arguments.clone())?;
+        let change: Change = parse(&call.arguments)?;
+        let draft: resource::ResourceDraft = parse(&call.arguments)?;
         if !draft.has_contents() {
             let name = draft.uri.clone();
             return self.change_content(&call, ContentKind::Resource, &name, change).await;
@@ -67,8 +67,8 @@ impl Tools {
     }
 
     pub(super) async fn builtin_save_prompt(&self, call: BuiltinCall) -> Handled {
-        let change: Change = parse(call.arguments.clone())?;
-        let draft: prompt::PromptDraft = parse(call.arguments.clone())?;
+        let change: Change = parse(&call.arguments)?;
+        let draft: prompt::PromptDraft = parse(&call.arguments)?;
         if !draft.has_contents() {
             let name = draft.name.clone();
             return self.change_content(&call, ContentKind::Prompt, &name, change).await;
@@ -80,8 +80,8 @@ impl Tools {
     }
 
     pub(super) async fn builtin_save_skill(&self, call: BuiltinCall) -> Handled {
-        let change: Change = parse(call.arguments.clone())?;
-        let mut draft: skill::SkillDraft = parse(call.arguments.clone())?;
+        let change: Change = parse(&call.arguments)?;
+        let mut draft: skill::SkillDraft = parse(&call.arguments)?;
         match (draft.markdown.take(), draft.name.clone()) {
             (Some(markdown), _) => {
                 refuse_both(&change)?;

@@ -227,7 +227,7 @@ def _result(result):
     if expects is not None:
         from _omniforge import shapes
 
-        return _limited("value", "value", shapes.payload(result, expects))
+        return _limited("value", {"value": shapes.payload(result, expects)})
     omniforge = sys.modules.get("omniforge")
     if omniforge is not None:
         if isinstance(result, omniforge.Result):
