@@ -166,8 +166,10 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut agreed = self.negotiate_initialize(&request)?;
-        // No version with a handshake knows extensions.
-        agreed.capabilities.extensions = None;
+        // The tasks of the extension are those of 2026-07-28.
+        if let Some(extensions) = &mut agreed.capabilities.extensions {
+            extensions.remove(rmcp::model::TASKS_EXTENSION_ID);
+        }
         Ok(agreed)
     }
 

@@ -25,7 +25,8 @@ async fn every_legacy_version_is_agreed_on_and_no_other_is_echoed() {
         assert_eq!(
             result["capabilities"],
             json!({"logging": {}, "completions": {}, "tools": lists, "prompts": lists,
-                "resources": {"subscribe": true, "listChanged": true}})
+                "resources": {"subscribe": true, "listChanged": true},
+                "extensions": {"io.modelcontextprotocol/skills": {"directoryRead": true}}})
         );
         assert_eq!(result["serverInfo"]["name"], "omniforge-mcp");
         assert_eq!(result["instructions"], "Read omniforge_instructions first.");
