@@ -76,6 +76,34 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Whether a host (a name in lower case and punycode, or an address) may be reached at a port. `full` means named hosts
+    /// only.
+    pub fn covers(&self, host: &str, port: u16) -> bool {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        match self {
+            Self::None => false,
+            Self::Full => address.is_none() && matches!(port, 80 | 443),
+            Self::Hosts(entries) => entries.iter().any(|entry| {
+                let port_fits = entry.port.map_or(matches!(port, 80 | 443), |named| named == port);
+                port_fits && entry.host.means(host, address)
+            }),
+        }
+    }
+}
+
+impl HostPattern {
+    fn means(&self, host: &str, address: Option<IpAddr>) -> bool {
+        match self {
+            Self::Name(name) => name == host,
+            Self::Below(base) => {
+                host.strip_suffix(base.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            Self::Address(granted) => address == Some(*granted),
+        }
+    }
+}
+
 impl NetworkEntry {
     /// Parses `host` or `host:port`.
     ///
@@ -264,5 +292,35 @@ mod tests {
         let hosts = Network::parse(&["a.example", " A.example ", "a.example:1"]).unwrap();
         assert_eq!(hosts.entries(), ["a.example", "a.example:1"]);
         assert_eq!(Network::parse(&hosts.entries()).unwrap(), hosts);
+    }
+
+    #[test]
+    fn a_grant_covers_its_hosts_and_ports_alone() {
+        let network = |entries: &[&str]| Network::parse(entries).unwrap();
+        let hosts =
+            network(&["api.example.org", "db.example.org:5432", "*.cdn.example.org", "192.0.2.1:80", "[2001:db8::1]"]);
+        for (host, port) in [
+            ("api.example.org", 443),
+            ("api.example.org", 80),
+            ("db.example.org", 5432),
+            ("a.b.cdn.example.org", 443),
+            ("192.0.2.1", 80),
+            ("[2001:db8::1]", 443),
+        ] {
+            assert!(hosts.covers(host, port), "{host}:{port}");
+        }
+        for (host, port) in [
+            ("api.example.org", 22),
+            ("db.example.org", 443),
+            ("cdn.example.org", 443),
+            ("xcdn.example.org", 443),
+            ("api.example.org.evil.test", 443),
+            ("192.0.2.1", 443),
+            ("192.0.2.2", 80),
+        ] {
+            assert!(!hosts.covers(host, port), "{host}:{port}");
+        }
+        assert!(network(&["full"]).covers("any.example.org", 443) && !network(&["full"]).covers("192.0.2.1", 443));
+        assert!(!network(&[]).covers("any.example.org", 443));
     }
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::invoke::Invocation;
-use super::questions::{self, Unaskable};
+use super::questions::{self, Asker, Unaskable};
 use super::state::Scratch;
 use super::{Live, Tools};
 use crate::jobs::Seat;
@@ -90,8 +90,10 @@ impl Talk {
         let mut requests = requests
             .filter(|requests| !requests.is_empty())
             .ok_or_else(|| Unaskable::Wrong("ask for at least one thing, by key".to_owned()))?;
+        let (network, invocation) = (self.invocation.network(), &self.invocation);
+        let asker = Asker { tool: &invocation.name, network: &network, client: &invocation.client };
         for request in requests.values_mut() {
-            questions::prepare(request, &self.invocation.name, &self.invocation.client)?;
+            questions::prepare(request, asker)?;
         }
         Ok(requests)
     }

@@ -17,8 +17,8 @@ use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
-    Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
-    ToolDefinition, ToolId, VersionNumber,
+    Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Network, Outcome, ReturnValue, RunError, RunId,
+    RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::RunRequest;
 
@@ -93,6 +93,14 @@ impl Invocation {
     /// How it answers: a test always inline.
     pub(super) fn mode(&self) -> Mode {
         if self.door == "test" { Mode::Sync } else { self.definition.mode }
+    }
+
+    /// What the run may reach: the grant of what is saved. A test runs without.
+    pub(super) fn network(&self) -> Network {
+        if self.door == "test" {
+            return Network::None;
+        }
+        Network::parse(&self.definition.grants.network).unwrap_or(Network::None)
     }
 }
 

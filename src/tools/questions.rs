@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use url::Url;
+
 use super::schema;
-use crate::model::ClientFacts;
+use crate::model::{ClientFacts, Network};
 
 /// Words in a form's fields that ask for what must not be typed into a form.
 const SECRET_WORDS: [&str; 9] =
@@ -23,18 +25,30 @@ pub enum Unaskable {
     Wrong(String),
 }
 
+/// Who asks, and whom.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// What the run may reach: only pages there may be shown.
+    pub network: &'a Network,
+    /// The client.
+    pub client: &'a ClientFacts,
+}
+
 /// Checks one request of a script, and names the tool in it.
 ///
 /// # Errors
 /// [`Unaskable`].
-pub fn prepare(request: &mut Value, tool: &str, client: &ClientFacts) -> Result<(), Unaskable> {
+pub fn prepare(request: &mut Value, asker: Asker<'_>) -> Result<(), Unaskable> {
+    let Asker { tool, network, client } = asker;
     let wrong = |text: &str| Unaskable::Wrong(text.to_owned());
     let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
     let params = request.get_mut("params").and_then(Value::as_object_mut);
     let params = params.ok_or_else(|| wrong("a request needs `params`, an object"))?;
     let has = |pointer: &str| client.capabilities.pointer(pointer).is_some_and(|value| !value.is_null());
     match method.as_str() {
-        "elicitation/create" => prepare_elicitation(params, tool, &has),
+        "elicitation/create" => prepare_elicitation(params, tool, network, &has),
         "sampling/createMessage" => {
             let tools = params.contains_key("tools");
             if !has("/sampling") || (tools && !has("/sampling/tools")) {
@@ -58,6 +72,7 @@ fn missing(required: Value, tool: &str, what: &str) -> Unaskable {
 fn prepare_elicitation(
     params: &mut Map<String, Value>,
     tool: &str,
+    network: &Network,
     has: &dyn Fn(&str) -> bool,
 ) -> Result<(), Unaskable> {
     let wrong = |text: String| Err(Unaskable::Wrong(text));
@@ -78,12 +93,35 @@ fn prepare_elicitation(
         let required = if url { json!({"elicitation": {"url": {}}}) } else { json!({"elicitation": {}}) };
         return Err(missing(required, tool, if url { "URL elicitation" } else { "elicitation (forms)" }));
     }
-    if url {
-        return wrong("a URL can only be shown when its host is in the tool's approved network grant".to_owned());
-    }
     params.insert("message".to_owned(), message.into());
+    if url {
+        let shown = check_url(params.get("url").and_then(Value::as_str).unwrap_or_default(), network);
+        params.insert("url".to_owned(), shown.map_err(Unaskable::Wrong)?.into());
+        params.insert("elicitationId".to_owned(), uuid::Uuid::now_v7().to_string().into());
+        return Ok(());
+    }
     let schema = params.get("requestedSchema").cloned().unwrap_or_default();
     check_form(&schema).map_err(Unaskable::Wrong)
+}
+
+/// A page that a person may be sent to, in its normal form. A script could lead people anywhere, so that the host must be
+/// one that the tool was granted.
+fn check_url(url: &str, network: &Network) -> Result<String, String> {
+    let parsed = Url::parse(url).map_err(|error| format!("`{url}` is no URL: {error}; write https://host/path"))?;
+    let host = parsed.host_str().unwrap_or_default();
+    let port = parsed.port_or_known_default().unwrap_or_default();
+    if !matches!(parsed.scheme(), "https" | "http") {
+        return Err(format!("a page that is shown has an http(s) URL, not `{}:`", parsed.scheme()));
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return Err("a URL that is shown must not hold a name or a password".to_owned());
+    }
+    if !network.covers(host, port) {
+        return Err(format!(
+            "a page can only be shown when its host is in the tool's approved `network` grant; `{host}:{port}` is not in it"
+        ));
+    }
+    Ok(parsed.into())
 }
 
 /// A form: a flat object of primitives, enumerations and lists of enumerations.
@@ -191,8 +229,10 @@ fn check_elicited(request: &Value, answer: &Map<String, Value>) -> Result<(), St
 mod tests {
     use super::*;
 
-    fn client(capabilities: Value) -> ClientFacts {
-        ClientFacts { capabilities, ..ClientFacts::default() }
+    fn ask(request: &mut Value, network: &[&str], capabilities: Value) -> Result<(), Unaskable> {
+        let client = ClientFacts { capabilities, ..ClientFacts::default() };
+        let network = Network::parse(network).unwrap();
+        prepare(request, Asker { tool: "greet", network: &network, client: &client })
     }
 
     fn form(properties: Value) -> Value {
@@ -201,7 +241,7 @@ mod tests {
     }
 
     fn refused(mut request: Value, capabilities: Value) -> Unaskable {
-        prepare(&mut request, "greet", &client(capabilities)).unwrap_err()
+        ask(&mut request, &[], capabilities).unwrap_err()
     }
 
     #[test]
@@ -209,9 +249,37 @@ mod tests {
         let fields = json!({"who": {"type": "string", "enum": ["a"], "enumNames": ["A"]}, "age": {"type": "integer"},
             "many": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}}});
         let mut request = form(fields.clone());
-        prepare(&mut request, "greet", &client(json!({"elicitation": {}}))).unwrap();
+        ask(&mut request, &[], json!({"elicitation": {}})).unwrap();
         assert_eq!(request["params"]["message"], "Who?\n(asked by the tool greet)");
         assert_eq!(request["params"]["requestedSchema"]["properties"], fields);
+    }
+
+    #[test]
+    fn a_page_is_shown_where_the_tool_may_go_alone() {
+        let shown = |url: &str| {
+            let params = json!({"mode": "url", "message": "Sign in", "url": url});
+            let mut request = json!({"method": "elicitation/create", "params": params});
+            let network = ["id.example.org", "xn--bcher-kva.example.org:8443"];
+            ask(&mut request, &network, json!({"elicitation": {"url": {}}})).map(|()| request["params"].clone())
+        };
+        let params = shown("https://id.example.org/sign?in=1").unwrap();
+        assert_eq!((&params["url"], &params["mode"]), (&json!("https://id.example.org/sign?in=1"), &json!("url")));
+        assert!(params["elicitationId"].as_str().is_some_and(|id| !id.is_empty()));
+        assert_eq!(
+            shown("https://B\u{fc}cher.example.org:8443").unwrap()["url"],
+            "https://xn--bcher-kva.example.org:8443/"
+        );
+        for (url, expected) in [
+            ("https://evil.example.org/", "`evil.example.org:443` is not in it"),
+            ("https://id.example.org:8443/", "`id.example.org:8443` is not in it"),
+            ("https://id.example.org@evil.example.org/", "name or a password"),
+            ("javascript://id.example.org/%0Aalert(1)", "not `javascript:`"),
+            ("id.example.org", "is no URL"),
+            ("", "is no URL"),
+        ] {
+            let Unaskable::Wrong(text) = shown(url).unwrap_err() else { panic!("{url}") };
+            assert!(text.contains(expected), "{url}: {text}");
+        }
     }
 
     #[test]

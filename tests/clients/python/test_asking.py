@@ -242,3 +242,25 @@ def test_state_lasts_from_call_to_call_and_not_into_tests(server):
     )
     found = [server.call(in_javascript).structured for _ in range(3)]
     assert found == [{"n": 1, "deleted": False}, {"n": 2, "deleted": True}, {"n": 1, "deleted": False}]
+
+
+async def test_a_page_is_shown_where_the_tool_may_go_alone(tmp_path, mode):
+    """The person is sent to a URL, if its host is granted; the client answers that they went."""
+    asks = """
+def main(ctx, url: str) -> str:
+    return ctx.elicit("Please sign in", url=url).action
+"""
+    shown = []
+
+    async def elicit(_context, params):
+        shown.append(params)
+        return types.ElicitResult(action="accept")
+
+    with running(tmp_path, "--approval", "never") as server:
+        server.create("sign_in", asks, network=["id.example.org"])
+        async with connect(server, mode, elicitation_callback=elicit) as connection:
+            result = await connection.call("sign_in", {"url": "https://id.example.org/sign?in=1"})
+            assert (result.text, result.is_error) == ("accept", False)
+            refused = await connection.call("sign_in", {"url": "https://evil.example.org/"})
+            assert refused.is_error and "`evil.example.org:443` is not in it" in refused.text
+    assert [(page.url, page.message) for page in shown] == [("https://id.example.org/sign?in=1", "Please sign in\n(asked by the tool sign_in)")]

@@ -24,7 +24,7 @@ fn a_resource_is_text_bytes_or_several() {
         ("javascript", "exports.main = () => 'é'", json!([{"text": "é"}])),
         ("python", "def main(): return b'\\0\\xff'", json!([{"blob": "AP8="}])),
         ("javascript", "exports.main = () => new Uint8Array([0, 255])", json!([{"blob": "AP8="}])),
-        ("python", "def main(): return {'a': [1]}", json!([{"text": "{\"a\": [1]}", "mimeType": "application/json"}])),
+        ("python", "def main(): return {'a': [1]}", json!([{"text": "{\"a\":[1]}", "mimeType": "application/json"}])),
         (
             "javascript",
             "exports.main = () => ({ a: [1] })",

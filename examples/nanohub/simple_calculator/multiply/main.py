@@ -1,0 +1,3 @@
+def main(a: float, b: float) -> float:
+    """Multiply two numbers."""
+    return float(a) * float(b)
