@@ -1,5 +1,6 @@
 //! Saved content through the real door: resources, prompts, skills, suggestions, news, and the outputs of runs.
 
+mod guide;
 mod news;
 mod outputs;
 mod prompts;

@@ -87,6 +87,22 @@ export default function main({ name }, ctx) {   // or exports.main = …
 }
 ```
 
+## Resources, prompts, skills
+
+Saved in the same way, with versions, and served at once: `omniforge_save_resource`, `omniforge_save_prompt`, `omniforge_save_skill`.
+
+```json
+{"uri": "notes://{day}", "code": "def main(day: str): return f'Notes of {day}'"}
+{"name": "review", "template": "Review this {language} code: {code}", "completions": {"language": ["Python", "Rust"]}}
+{"markdown": "---\nname: git-review\ndescription: Reviews a change.\n---\nRead the diff first."}
+```
+
+* A resource is `text`, `blob` (base64) or `code`; the `{placeholders}` of its URI are the parameters of `main`, which returns a
+  text, bytes, `Image`, `EmbeddedResource`, or a list of them. `ctx.uri` is the URI that is read.
+* A prompt is a `template`, `messages`, or `code` whose `main` returns a text or a list of `{"role": …, "content": …}`.
+* `completion_code` suggests values: `main(argument, value, arguments)` returns a list.
+* `ctx.resource_updated(uri)` and `ctx.notify("tools" | "prompts" | "resources")` tell clients that something has changed.
+
 ## Reach needs a person's approval
 
 `network`, `secrets`, `calls` and limits above the default wait for approval; the last approved version serves meanwhile.
