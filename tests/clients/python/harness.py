@@ -31,7 +31,7 @@ START_SECONDS = 60
 STOP_SECONDS = 20
 MODES = ["auto", "legacy"]
 VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-BUILTINS = 14  # get_job_result comes with the first asynchronous tool
+BUILTINS = 19  # get_job_result comes with the first asynchronous tool
 
 
 def program() -> pathlib.Path:

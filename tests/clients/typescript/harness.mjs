@@ -14,7 +14,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 const root = resolve(import.meta.dirname, '../../..');
 export const program = resolve(process.env.OMNIFORGE_BIN ?? join(root, 'target/debug/omniforge'));
-export const builtins = 14;
+export const builtins = 19;
 
 /** Both ways of the client: 2026-07-28 where the server has it, and the plain handshake. */
 export const modes = [
