@@ -38,6 +38,7 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
         )
     })?;
     let listen = listener.local_addr()?;
+    let settings = Settings { listen, ..settings };
     let app = App::start(&settings, spawner).await?;
     let url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listen}"));
     let router = router(&app, &settings, listen)?;

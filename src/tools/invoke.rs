@@ -20,7 +20,7 @@ use crate::model::{
     Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Outcome, ReturnValue, RunError, RunId, RunRow,
     ToolDefinition, ToolId, VersionNumber,
 };
-use crate::runner::RunRequest;
+use crate::runner::{RunNetwork, RunRequest};
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -55,6 +55,8 @@ pub struct Invocation {
     pub parent: Option<RunId>,
     /// What makes a repeated call the same call.
     pub idempotency: Option<String>,
+    /// Whether it has no reach at all, and what it tries to reach is recorded.
+    pub learn: bool,
 }
 
 /// Where a run happens: a call's own, or a nested one within it.
@@ -153,6 +155,7 @@ impl Tools {
             idempotency: invocation.idempotency.clone(),
             tries: 1,
             parent: invocation.parent,
+            network: None,
         }
     }
 
@@ -194,6 +197,7 @@ impl Tools {
             environment,
             context: context(&invocation, running.row.id),
             secrets: Vec::new(),
+            network: network(&invocation),
         };
         let (listener, said) = mpsc::channel(256);
         let talk = Talk {
@@ -255,6 +259,7 @@ impl Running {
         }
         row.stdout.clone_from(&outcome.stdout.text);
         row.stderr.clone_from(&outcome.stderr.text);
+        row.network.clone_from(&outcome.network);
         row.cpu_ms = i64::try_from(outcome.usage.cpu.as_millis()).unwrap_or(i64::MAX);
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
@@ -296,6 +301,15 @@ impl Stopped {
         };
         row.result = Some(result_json(&shown));
         reply.map(|reply| CallReply { run: Some(row.id), ..reply })
+    }
+}
+
+/// What the run may reach. Whether its version may serve with that was decided before.
+fn network(invocation: &Invocation) -> RunNetwork {
+    match invocation.definition.grants.network.as_slice() {
+        _ if invocation.learn => RunNetwork::Learn,
+        [] => RunNetwork::None,
+        entries => RunNetwork::Granted(entries.to_vec()),
     }
 }
 

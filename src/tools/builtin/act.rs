@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, Named, parse};
-use crate::model::{Block, CallReply, Json, ToolDefinition, VersionNumber};
+use crate::model::{Block, CallReply, Grants, Json, ToolDefinition, VersionNumber};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
@@ -32,6 +32,8 @@ struct Test {
     name: Option<String>,
     version: Option<VersionNumber>,
     arguments: Option<Json>,
+    #[serde(default)]
+    learn: bool,
     #[serde(flatten)]
     draft: Draft,
 }
@@ -80,8 +82,8 @@ impl Tools {
     }
 
     pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Result<Answer, Failed> {
-        let Test { name, version, arguments, draft } = parse(&call.arguments)?;
-        let (tested, definition, warnings) = match (name, draft.code.is_some()) {
+        let Test { name, version, arguments, learn, draft } = parse(&call.arguments)?;
+        let (tested, mut definition, warnings) = match (name, draft.code.is_some()) {
             (None, true) => {
                 let understood = self.understand("(unsaved)", draft, (None, None)).await?;
                 (None, understood.definition, understood.warnings)
@@ -94,7 +96,11 @@ impl Tools {
             (Some(_), true) => return Err(Failed::Refused("give either `name` or `code`, not both".into())),
             (None, false) => return Err(Failed::Refused("give `code` to try, or the `name` of a saved tool".into())),
         };
-        match self.test_run(call, tested, definition, arguments).await? {
+        if learn {
+            // Without its reach: then nothing of it needs an approval.
+            definition.grants = Grants::default();
+        }
+        match self.test_run(call, (tested, learn), definition, arguments).await? {
             Attended::Ended(done) => test_reply(&done, &warnings).map(Answer::Reply),
             waits => Ok(self.answer(waits, false)?),
         }
@@ -103,7 +109,7 @@ impl Tools {
     async fn test_run(
         &self,
         call: BuiltinCall,
-        tested: Option<(crate::model::ToolId, VersionNumber, String)>,
+        (tested, learn): (Option<(crate::model::ToolId, VersionNumber, String)>, bool),
         definition: ToolDefinition,
         arguments: Option<Json>,
     ) -> Result<Attended, Failed> {
@@ -131,6 +137,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
+            learn,
         };
         Ok(self.attend(invocation, call.resume, call.lines).await?)
     }
@@ -156,6 +163,7 @@ fn test_reply(done: &Done, warnings: &[String]) -> Handled {
         "stderr": row.stderr,
         "log": row.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>(),
         "warnings": warnings,
+        "network": row.network,
     });
     let mut content = reply.content.clone();
     let report = serde_json::to_string_pretty(&report).unwrap_or_default();
