@@ -103,6 +103,7 @@ impl Bench {
             environment: None,
             context: json!({}),
             secrets: Vec::new(),
+            network: Default::default(),
         };
         let (events, _nobody) = mpsc::channel(1);
         let started = Instant::now();

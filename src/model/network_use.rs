@@ -13,6 +13,9 @@ pub struct NetworkUse {
     pub sent_bytes: u64,
     /// Bytes that it received.
     pub received_bytes: u64,
+    /// What kept all of it from the network, where its sandbox has none to give.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
     /// What it tried and did not reach, each once, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<Unreached>,

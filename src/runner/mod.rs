@@ -195,11 +195,12 @@ impl Runner {
             launch.spools = inner.outputs.paths(request.id);
         }
         launch::connect(&mut launch, &request.network, &inner.network)?;
+        let notice = network::notice(&request.network, inner.sandbox);
         let finished = process::execute(&inner.spawner, launch, listener, cancel).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }
-        finished
+        finished.map(|finished| Finished { network: finished.network.or(notice), ..finished })
     }
 
     /// The outputs that did not fit inline.

@@ -187,8 +187,7 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
     sqlx::query!(
         "INSERT INTO runs (id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at,
                            ended_at, ending, ending_detail, is_error, cpu_ms, peak_memory_bytes, sandbox, coerced,
-                           arguments, result, stdout, stderr, log, error, idempotency, tries,
-                           parent, network)
+                           arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
                  $23, $24, $25, $26, $27, $28)
          ON CONFLICT (id) DO UPDATE SET
@@ -196,8 +195,7 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
              ending_detail = excluded.ending_detail, is_error = excluded.is_error, cpu_ms = excluded.cpu_ms,
              peak_memory_bytes = excluded.peak_memory_bytes, sandbox = excluded.sandbox, coerced = excluded.coerced,
              result = excluded.result, stdout = excluded.stdout, stderr = excluded.stderr, log = excluded.log,
-             error = excluded.error, tries = excluded.tries, network = excluded.network,
-             instance = excluded.instance",
+             error = excluded.error, tries = excluded.tries, network = excluded.network, instance = excluded.instance",
         id,
         tool,
         run.tool_name,

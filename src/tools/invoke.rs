@@ -55,8 +55,15 @@ pub struct Invocation {
     pub parent: Option<RunId>,
     /// What makes a repeated call the same call.
     pub idempotency: Option<String>,
-    /// Whether it has no reach at all, and what it tries to reach is recorded.
-    pub learn: bool,
+    /// Set where it has no reach at all, and what it tries to reach is recorded.
+    pub learn: Option<Learning>,
+}
+
+/// A run that finds out what a script would reach.
+#[derive(Clone, Debug)]
+pub struct Learning {
+    /// The secrets it would have; it gets placeholders.
+    pub secrets: Vec<String>,
 }
 
 /// Where a run happens: a call's own, or a nested one within it.
@@ -196,7 +203,7 @@ impl Tools {
             limits: running.limits.clone(),
             environment,
             context: context(&invocation, running.row.id),
-            secrets: Vec::new(),
+            secrets: placeholders(&invocation),
             network: network(&invocation),
         };
         let (listener, said) = mpsc::channel(256);
@@ -304,10 +311,16 @@ impl Stopped {
     }
 }
 
+/// What stands for the secrets of a run that learns.
+fn placeholders(invocation: &Invocation) -> Vec<(String, String)> {
+    let names = invocation.learn.iter().flat_map(|learning| &learning.secrets);
+    names.map(|name| (name.clone(), format!("placeholder-for-{name}"))).collect()
+}
+
 /// What the run may reach. Whether its version may serve with that was decided before.
 fn network(invocation: &Invocation) -> RunNetwork {
     match invocation.definition.grants.network.as_slice() {
-        _ if invocation.learn => RunNetwork::Learn,
+        _ if invocation.learn.is_some() => RunNetwork::Learn,
         [] => RunNetwork::None,
         entries => RunNetwork::Granted(entries.to_vec()),
     }

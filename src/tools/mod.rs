@@ -202,7 +202,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
-            learn: false,
+            learn: None,
             meta: request.meta,
         };
         let attended = self.attend(invocation, request.resume, lines).await?;

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::schema;
 use crate::model::{
-    Block, CallReply, Capture, Content, Ending, Json, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
+    Block, CallReply, Capture, Content, Ending, Json, Limit, Limits, NetworkUse, Outcome, ReturnValue, RunId, Style,
+    ToolException,
 };
 
 /// How many things that a run did not reach are named in its text.
@@ -38,13 +39,14 @@ impl Finished<'_> {
 
     /// Says what the run did not reach: in the text of what was printed or went wrong, else in a text of its own.
     fn name_unreached(&self, reply: &mut CallReply) {
-        let unreached = self.outcome.network.as_ref().map_or(&[][..], |network| &network.unreached);
-        if unreached.is_empty() {
-            return;
-        }
+        let Some(NetworkUse { unreached, notice, .. }) = &self.outcome.network else { return };
         let mut lines: Vec<String> = unreached.iter().take(UNREACHED_SHOWN).map(ToString::to_string).collect();
         if unreached.len() > lines.len() {
             lines.push(format!("[network] and {} more", unreached.len() - lines.len()));
+        }
+        lines.extend(notice.iter().filter(|_| reply.is_error).map(|notice| format!("[network] {notice}")));
+        if lines.is_empty() {
+            return;
         }
         let lines = lines.join("\n");
         let is_value = !reply.is_error && self.outcome.returned.is_some();

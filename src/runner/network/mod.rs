@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 
 use super::sandbox::sys;
-use crate::model::NetworkUse;
+use crate::model::{NetworkUse, SandboxLevel};
 pub use gateway::NetworkOptions;
 use packets::Attempt;
 pub(super) use plan::Plan;
@@ -43,6 +43,13 @@ pub enum RunNetwork {
     Granted(Vec<String>),
     /// Nothing; what it tries is recorded.
     Learn,
+}
+
+/// What is to be said of a run that was granted a network which its sandbox doesn't have.
+pub(super) fn notice(network: &RunNetwork, level: SandboxLevel) -> Option<NetworkUse> {
+    let granted = matches!(network, RunNetwork::Granted(_)) && level == SandboxLevel::Landlock;
+    let text = "the sandbox `landlock` lets no connection out, also none that was granted; network needs `full`";
+    granted.then(|| NetworkUse { notice: Some(text.to_owned()), ..NetworkUse::default() })
 }
 
 /// Serves the network of one run. Dropped, it cuts all connections.

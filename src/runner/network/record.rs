@@ -120,7 +120,7 @@ impl Record {
         }
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (sent_bytes, received_bytes) = (count(&self.sent), count(&self.received));
-        NetworkUse { connections: count(&self.connections), sent_bytes, received_bytes, unreached }
+        NetworkUse { connections: count(&self.connections), sent_bytes, received_bytes, notice: None, unreached }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

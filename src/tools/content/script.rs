@@ -139,7 +139,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
-            learn: false,
+            learn: None,
         })
     }
 }

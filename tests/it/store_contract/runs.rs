@@ -23,6 +23,7 @@ fn ended(bench: &Bench, run: RunRow, ending: Ending) -> RunRow {
             connections: 2,
             sent_bytes: 3,
             received_bytes: 4,
+            notice: None,
             unreached: vec![Unreached {
                 host: "a.example".to_owned(),
                 port: Some(443),
