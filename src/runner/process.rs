@@ -317,8 +317,8 @@ impl Supervisor {
                     self.kill();
                 }
             }
-            (Some(Report::Network), sockets) => {
-                let serving = self.network.as_mut().map_or(Ok(()), |network| network.adopt(sockets));
+            (Some(Report::Network { sockets: sent }), sockets) => {
+                let serving = self.network.as_mut().map_or(Ok(()), |network| network.adopt(sockets, sent));
                 serving.map_err(RunnerError::io("serve a run's network"))?;
             }
             (Some(Report::Failed(failure)), _) => return Err(RunnerError::sandbox(failure)),

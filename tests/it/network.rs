@@ -111,6 +111,43 @@ async fn names_that_lead_inside_are_refused_after_resolution() {
     }
 }
 
+/// The listener for an IPv6 address is bound to that very address, in a namespace that has none of its own.
+#[tokio::test]
+async fn addresses_are_granted_as_they_are_written() {
+    let server = server(&[]);
+    for (address, kind) in [("[2001:db8::7]", "set aside for examples"), ("198.18.0.1", "set aside for benchmarks")] {
+        let url = json!({"url": format!("http://{address}:8080/")});
+        let (text, is_error) = run(&server, FETCH, json!([format!("{address}:8080")]), url).await;
+        let line = format!("[network] refused {address}:8080: it is an address {kind}");
+        assert!(is_error && text.contains(&line), "{text}");
+    }
+}
+
+/// Databases and mail speak before they are spoken to, or in other ways than HTTP: bytes go through as they are.
+#[tokio::test]
+async fn any_protocol_over_tcp_goes_through_and_ends_as_it_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let outside = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"220 ready\r\n").unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        stream.write_all(b"got it").unwrap();
+        all.len()
+    });
+    let server = server(&["--network-hosts", "mail.test=127.0.0.1"]);
+    let code = "import socket\n\ndef main(port: int) -> list:\n    \
+        mail = socket.create_connection(('mail.test', port), 10)\n    \
+        greeting = mail.recv(100).decode()\n    \
+        mail.sendall(b'x' * 3_000_000)\n    mail.shutdown(socket.SHUT_WR)\n    \
+        return [greeting, mail.recv(100).decode(), mail.recv(100).decode()]\n";
+    let (text, is_error) = run(&server, code, json!([format!("mail.test:{port}")]), json!({"port": port})).await;
+    assert_eq!((text.as_str(), is_error), (r#"["220 ready\r\n","got it",""]"#, false));
+    assert_eq!(outside.join().unwrap(), 3_000_000);
+    assert_eq!(last_run(&server).await["network"]["sent_bytes"], 3_000_000);
+}
+
 #[tokio::test]
 async fn the_server_itself_is_not_reached_whatever_is_open() {
     let server = server(&["--network-hosts", "me.test=127.0.0.1"]);

@@ -70,7 +70,10 @@ impl Serving {
 
     /// Takes sockets of the namespace, in the order in which [`SandboxNetwork`](super::sandbox::spec::SandboxNetwork) says
     /// that they come.
-    pub(super) fn adopt(&mut self, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+    pub(super) fn adopt(&mut self, descriptors: Vec<OwnedFd>, sent: usize) -> io::Result<()> {
+        if descriptors.len() != sent {
+            return Err(io::Error::other("sockets got lost; this process may have too many files open"));
+        }
         for descriptor in descriptors {
             let place = self.arrived;
             self.arrived += 1;
@@ -87,8 +90,12 @@ impl Serving {
                     self.tasks.spawn(watch_attempts(packets, record));
                 }
                 _ => {
-                    let Some((_, role)) = record.plan.listeners.get(place - 2) else { continue };
                     let listener = TcpListener::from_std(descriptor.into())?;
+                    // What it is for is told by where it listens, never by when it came.
+                    let here = listener.local_addr()?;
+                    let Some((_, role)) = record.plan.listeners.iter().find(|(place, _)| *place == here) else {
+                        return Err(io::Error::other(format!("nothing was to listen on {here}")));
+                    };
                     self.tasks.spawn(self.relay.clone().listen(listener, role.clone()));
                 }
             }

@@ -11,8 +11,10 @@ use hyper::ext::ReasonPhrase;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
-use super::relay::Relay;
+use super::relay::{Counted, Relay};
 use crate::model::{HostPattern, NetworkEntry, Unreached};
 
 type Body = BoxBody<Bytes, hyper::Error>;
@@ -32,17 +34,17 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 /// Serves one connection of the run's.
 pub(super) async fn serve(relay: Relay, stream: TcpStream) {
     let _only_slower = stream.set_nodelay(true);
-    // Tunnels live within this future, so that they end with the run.
-    let tunnels = tokio::sync::Mutex::new(None);
+    // Both live within this future, so that they end with the run.
+    let (tunnel, exchanges) = (Mutex::new(None), Mutex::new(JoinSet::new()));
     let service = service_fn(|request: Request<Incoming>| {
-        let (relay, tunnels) = (&relay, &tunnels);
+        let (relay, tunnel, exchanges) = (&relay, &tunnel, &exchanges);
         async move {
             let answer = if request.method() == Method::CONNECT {
-                let (answer, tunnel) = connect(relay, request).await;
-                *tunnels.lock().await = tunnel;
+                let (answer, opened) = connect(relay, request).await;
+                *tunnel.lock().await = opened;
                 answer
             } else {
-                forward(relay, request).await
+                forward(relay, request, exchanges).await
             };
             Ok::<_, Infallible>(answer)
         }
@@ -50,7 +52,7 @@ pub(super) async fn serve(relay: Relay, stream: TcpStream) {
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // A client that breaks off is the run's own matter.
     let _broken_off = connection.with_upgrades().await;
-    if let Some((upgrade, mut outside)) = tunnels.into_inner()
+    if let Some((upgrade, mut outside)) = tunnel.into_inner()
         && let Ok(inside) = upgrade.await
     {
         let mut inside = TokioIo::new(inside);
@@ -58,7 +60,9 @@ pub(super) async fn serve(relay: Relay, stream: TcpStream) {
     }
 }
 
-type Tunnel = (hyper::upgrade::OnUpgrade, super::relay::Counted);
+type Tunnel = (hyper::upgrade::OnUpgrade, Counted);
+/// The connections that requests by absolute URL have made.
+type Exchanges = Mutex<JoinSet<hyper::Result<()>>>;
 
 async fn connect(relay: &Relay, mut request: Request<Incoming>) -> (Response<Body>, Option<Tunnel>) {
     let Some((host, port)) = target(request.uri(), None) else {
@@ -73,7 +77,7 @@ async fn connect(relay: &Relay, mut request: Request<Incoming>) -> (Response<Bod
     }
 }
 
-async fn forward(relay: &Relay, mut request: Request<Incoming>) -> Response<Body> {
+async fn forward(relay: &Relay, mut request: Request<Incoming>, exchanges: &Exchanges) -> Response<Body> {
     let is_http = request.uri().scheme_str() == Some("http");
     let Some((host, port)) = target(request.uri(), Some(80)).filter(|_| is_http) else {
         let text = "this is the sandbox's proxy: it takes CONNECT, and http:// URLs as a whole";
@@ -93,16 +97,20 @@ async fn forward(relay: &Relay, mut request: Request<Incoming>) -> Response<Body
     strip(request.headers_mut());
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse::<Uri>();
     *request.uri_mut() = path.unwrap_or_else(|_| Uri::from_static("/"));
-    match exchange(outside, request).await {
+    match exchange(outside, request, exchanges).await {
         Ok(answer) => answer,
         Err(error) => refused(StatusCode::BAD_GATEWAY, &format!("the host's answer could not be read: {error}")),
     }
 }
 
-async fn exchange(outside: super::relay::Counted, request: Request<Incoming>) -> hyper::Result<Response<Body>> {
+async fn exchange(
+    outside: Counted,
+    request: Request<Incoming>,
+    exchanges: &Exchanges,
+) -> hyper::Result<Response<Body>> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(outside)).await?;
-    // The answer's body is read through it; it ends when that is dropped, which the run's end sees to.
-    tokio::spawn(connection);
+    // The answer's body is read through it, after this function has returned.
+    exchanges.lock().await.spawn(connection);
     let mut answer = sender.send_request(request).await?;
     strip(answer.headers_mut());
     Ok(answer.map(BodyExt::boxed))

@@ -37,7 +37,8 @@ pub(super) fn open(network: &SandboxNetwork, status: BorrowedFd<'_>) -> Result<(
     }
     for some in sockets.chunks(AT_A_TIME) {
         let some: Vec<BorrowedFd<'_>> = some.iter().map(AsFd::as_fd).collect();
-        send_with_descriptors(status, &Report::Network.to_bytes(), &some).at("hand the sockets to the server")?;
+        let report = Report::Network { sockets: some.len() };
+        send_with_descriptors(status, &report.to_bytes(), &some).at("hand the sockets to the server")?;
     }
     Ok(())
 }

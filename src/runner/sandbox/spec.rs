@@ -145,7 +145,10 @@ pub(crate) enum Report {
     /// Init exists; its pidfd comes along.
     Started,
     /// Sockets of the namespace come along.
-    Network,
+    Network {
+        /// How many.
+        sockets: usize,
+    },
     /// The sandbox could not be built.
     Failed(Failure),
     /// The tool's own process has ended.
