@@ -78,8 +78,16 @@ impl Bench {
         let harness = runtime_dir.join("harness");
         let search_path: OsString = std::env::var_os("PATH").unwrap_or_default();
         let outputs_dir = runtime_dir.join("outputs");
-        let options =
-            RunnerOptions { sandbox, runtime_dir, outputs_dir, search_path, python: None, node: None, bash: None };
+        let options = RunnerOptions {
+            sandbox,
+            runtime_dir,
+            outputs_dir,
+            search_path,
+            python: None,
+            node: None,
+            bash: None,
+            network: Default::default(),
+        };
         Self { runner: Runner::start(options, spawner).await.expect("the sandbox works here"), harness }
     }
 
@@ -95,6 +103,7 @@ impl Bench {
             environment: None,
             context: json!({}),
             secrets: Vec::new(),
+            network: Default::default(),
         };
         let (events, _nobody) = mpsc::channel(1);
         let started = Instant::now();

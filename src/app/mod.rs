@@ -15,7 +15,7 @@ use crate::config::{AuthMode, Settings};
 use crate::jobs::{Gate, GateOptions, LiveRuns};
 use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
 use crate::model::SandboxLevel;
-use crate::runner::{EnvironmentOptions, Environments, Runner, RunnerOptions, Spawner};
+use crate::runner::{EnvironmentOptions, Environments, NetworkOptions, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
 use crate::trust::{Policy, ServerKey};
@@ -158,5 +158,10 @@ pub fn runner_options(settings: &Settings, sandbox: SandboxLevel, runtime_dir: &
         python: settings.python.clone(),
         node: settings.node.clone(),
         bash: settings.bash.clone(),
+        network: NetworkOptions {
+            private_allow: settings.network_private_allow.clone(),
+            hosts: settings.network_hosts.clone(),
+            own: Some(settings.listen),
+        },
     }
 }

@@ -38,6 +38,8 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
         )
     })?;
     let listen = listener.local_addr()?;
+    raise_open_files();
+    let settings = Settings { listen, ..settings };
     let app = App::start(&settings, spawner).await?;
     let url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listen}"));
     let router = router(&app, &settings, listen)?;
@@ -48,6 +50,15 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
     tokio::spawn(stop_on_signal(app.lifecycle.clone()));
     http::serve(listener, router, &app.lifecycle).await;
     app.stop().await
+}
+
+/// As many open files as this user may have: each run with a network holds its listeners and connections here. What tools
+/// may open is their own limit.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // It stays as it was where the system refuses.
+    let _unchanged = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyhow::Result<http::Router> {

@@ -1,14 +1,17 @@
 //! Settings: flag over `OMNIFORGE_*` variable over `omniforge.toml` over default. The only place that reads the
 //! environment.
 
+mod network;
 mod options;
 mod packages;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ipnet::IpNet;
 pub use options::{List, Options};
 
 use crate::model::{Ceilings, Limits, SandboxLevel};
@@ -132,6 +135,10 @@ pub struct Settings {
     pub environment_keep: Duration,
     /// Build environments from what is cached alone.
     pub offline: bool,
+    /// Internal addresses that network grants may open by naming the host.
+    pub network_private_allow: Vec<IpNet>,
+    /// Addresses of names for runs, over what DNS says.
+    pub network_hosts: BTreeMap<String, IpAddr>,
     /// PATH, to find programs by.
     pub search_path: OsString,
     /// Arguments are never coerced.
@@ -205,6 +212,8 @@ impl Settings {
             environments_max_bytes: mebibytes("environments_max_mb", options.environments_max_mb, 20_480)?,
             environment_keep: days(options.environment_keep_days.unwrap_or(30)),
             offline: options.offline.unwrap_or(false),
+            network_private_allow: network::private_allow(options.network_private_allow)?,
+            network_hosts: network::hosts(options.network_hosts)?,
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             strict_arguments: options.strict_arguments.unwrap_or(false),
             limits: Limits::default(),

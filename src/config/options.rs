@@ -86,6 +86,10 @@ options! {
     environment_keep_days / "OMNIFORGE_ENVIRONMENT_KEEP_DAYS": u32, "DAYS";
     /// Install from what is cached alone
     offline / "OMNIFORGE_OFFLINE": bool, "BOOL";
+    /// Internal addresses that a network grant may open by naming the host, such as 10.1.0.0/16 [default: none]
+    network_private_allow / "OMNIFORGE_NETWORK_PRIVATE_ALLOW": List, "RANGE";
+    /// Addresses of names for runs, over what DNS says, such as db.internal=10.1.2.3
+    network_hosts / "OMNIFORGE_NETWORK_HOSTS": List, "NAME=ADDRESS";
     /// Never turn JSON in a string argument into the value that the schema wants
     strict_arguments / "OMNIFORGE_STRICT_ARGUMENTS": bool, "BOOL";
     /// Runs at once [default: twice the cores]

@@ -7,6 +7,7 @@ mod language;
 mod limits;
 mod name;
 mod network;
+mod network_use;
 mod run;
 mod saved;
 mod secret_name;
@@ -19,6 +20,7 @@ pub use language::{Language, Style};
 pub use limits::{Ceilings, Limit, Limits};
 pub use name::{NameError, ToolName};
 pub use network::{HostPattern, Network, NetworkEntry, NetworkError};
+pub use network_use::{NetworkUse, Unreached};
 pub use run::{
     Capture, Ending, LogLevel, Outcome, ReturnValue, RunError, RunEvent, RunId, RunRow, SandboxLevel, Stream,
     ToolException, Usage,

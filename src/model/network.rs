@@ -44,6 +44,9 @@ pub struct NetworkError {
     pub problem: String,
 }
 
+/// The most hosts that a version may name.
+const MOST_HOSTS: usize = 100;
+
 impl Network {
     /// Parses a list of entries: none at all, `none` or `full` by itself, or hosts. Repeated hosts count once.
     ///
@@ -60,6 +63,12 @@ impl Network {
             }
             let host = NetworkEntry::parse(entry)?;
             if !hosts.contains(&host) {
+                if hosts.len() == MOST_HOSTS {
+                    return Err(wrong(
+                        entry,
+                        "is one too many; name at most 100 hosts, or take them together (`*.example.org`)",
+                    ));
+                }
                 hosts.push(host);
             }
         }
@@ -93,7 +102,8 @@ impl Network {
 }
 
 impl HostPattern {
-    fn means(&self, host: &str, address: Option<IpAddr>) -> bool {
+    /// Whether this is what it means: a name in lower case and punycode, or the address that it is.
+    pub fn means(&self, host: &str, address: Option<IpAddr>) -> bool {
         match self {
             Self::Name(name) => name == host,
             Self::Below(base) => {
@@ -241,6 +251,15 @@ mod tests {
             assert_eq!(normalised(given), kept, "{given}");
             assert_eq!(normalised(kept), kept);
         }
+    }
+
+    #[test]
+    fn a_hundred_hosts_and_no_more() {
+        let mut hosts: Vec<String> = (0..MOST_HOSTS).map(|number| format!("h{number}.example")).collect();
+        hosts.push("H0.example".to_owned());
+        assert_eq!(Network::parse(&hosts).unwrap().entries().len(), MOST_HOSTS);
+        hosts.push("more.example".to_owned());
+        assert!(Network::parse(&hosts).unwrap_err().to_string().contains("`more.example` is one too many"));
     }
 
     #[test]

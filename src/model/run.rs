@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Block, Json, Limit, PrincipalId, Timestamp, ToolId, VersionNumber};
+use super::{Block, Json, Limit, NetworkUse, PrincipalId, Timestamp, ToolId, VersionNumber};
 
 /// A run's id (UUIDv7); serves as `job_id` and `taskId` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -247,6 +247,8 @@ pub struct Outcome {
     pub usage: Usage,
     /// How it was confined.
     pub sandbox: SandboxLevel,
+    /// What it did with the network, where it had one.
+    pub network: Option<NetworkUse>,
 }
 
 /// The JSON-RPC error of a call that has no result.
@@ -313,4 +315,6 @@ pub struct RunRow {
     pub tries: i64,
     /// The run that called it, where one did.
     pub parent: Option<RunId>,
+    /// What it did with the network, where it had one.
+    pub network: Option<NetworkUse>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::advice;
 use super::sandbox::spec::Failure;
-use crate::model::Language;
+use crate::model::{Language, NetworkError};
 
 /// Why the runner did not run a script.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,13 @@ pub enum RunnerError {
         path: PathBuf,
         /// What it said.
         problem: String,
+    },
+    /// A network grant that can't be read.
+    #[error("the network grant can't be used")]
+    Network {
+        /// Which entry, and what is wrong with it.
+        #[source]
+        source: NetworkError,
     },
     /// More than a run may be given.
     #[error("{what} has {size} bytes; at most {limit} are allowed")]

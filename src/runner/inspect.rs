@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::inspection::{self, CodeError, Inspection};
-use super::{RunRequest, Runner, RunnerError};
+use super::{RunNetwork, RunRequest, Runner, RunnerError};
 use crate::model::{Ending, Json, Language, Limits, RunId, Style};
 
 impl Runner {
@@ -46,5 +46,6 @@ fn request(language: Language, code: &str) -> RunRequest {
         environment: None,
         context: json!({}),
         secrets: Vec::new(),
+        network: RunNetwork::None,
     }
 }

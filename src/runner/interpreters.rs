@@ -138,6 +138,7 @@ mod tests {
             python: None,
             node: None,
             bash: None,
+            network: Default::default(),
         };
         let found = find(&options);
         assert_eq!(found.len(), 1, "{found:?}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 use super::frames::Dispatch;
 use super::interpreters::Runtime;
 use super::layout::{Layout, text};
+use super::network::{NetworkOptions, Plan, RunNetwork, Serving};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, harness, spawner};
@@ -53,7 +55,33 @@ pub(super) fn prepare(
     let stdin = spawner::memory_file(request.arguments.get().as_bytes())
         .map_err(RunnerError::io("hold the arguments in memory"))?;
     let spools = spools(runtime_dir, request.id);
-    Ok((Launch { spec, stdin, frame, limits: request.limits.clone(), spools }, layout))
+    Ok((Launch { spec, stdin, frame, limits: request.limits.clone(), spools, network: None }, layout))
+}
+
+/// Gives a launch the network of its run, where the run has one and the sandbox can hold it.
+///
+/// # Errors
+/// An entry that names no host.
+pub(super) fn connect(
+    launch: &mut Launch,
+    network: &RunNetwork,
+    options: &Arc<NetworkOptions>,
+) -> Result<(), RunnerError> {
+    let (entries, learn): (&[String], bool) = match network {
+        RunNetwork::None => return Ok(()),
+        RunNetwork::Granted(entries) => (entries, false),
+        RunNetwork::Learn => (&[], true),
+    };
+    if launch.spec.level != SandboxLevel::Full {
+        return Ok(());
+    }
+    let Some(plan) = Plan::new(entries, learn).map_err(|source| RunnerError::Network { source })? else {
+        return Ok(());
+    };
+    launch.spec.environment.extend(plan.variables().into_iter().map(|(name, value)| format!("{name}={value}")));
+    launch.spec.network = Some(plan.spec());
+    launch.network = Some(Serving::new(plan, Arc::clone(options)));
+    Ok(())
 }
 
 /// Where a run's long outputs go.
@@ -73,6 +101,7 @@ pub(super) fn base_spec(level: SandboxLevel, layout: &Layout, limits: ProcessLim
         purpose: Purpose::Tool,
         writable: layout.directory.as_ref().map(|_| layout.tmp.clone()),
         limits,
+        network: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod inspection;
 mod interpreters;
 mod launch;
 mod layout;
+mod network;
 mod outcome;
 mod outputs;
 mod process;
@@ -44,6 +45,7 @@ pub use error::RunnerError;
 pub use host::{HostRefusal, HostRequest, RunClock, Said, Stopped};
 pub use inspection::{CodeError, Inspection};
 pub use interpreters::Runtime;
+pub use network::{NetworkOptions, RunNetwork};
 pub use outputs::{Outputs, Piece};
 pub use spawner::{Spawner, run_spawner_if_asked};
 
@@ -64,6 +66,8 @@ pub struct RunnerOptions {
     pub node: Option<PathBuf>,
     /// The Bash to use.
     pub bash: Option<PathBuf>,
+    /// What the owner says of the network of runs.
+    pub network: NetworkOptions,
 }
 
 /// One script to run.
@@ -87,6 +91,8 @@ pub struct RunRequest {
     pub context: Value,
     /// Granted secrets: variable name and value.
     pub secrets: Vec<(String, String)>,
+    /// What it may reach.
+    pub network: RunNetwork,
 }
 
 /// Runs scripts in sandboxes. Clones share everything.
@@ -102,6 +108,7 @@ struct Inner {
     runtime_dir: PathBuf,
     outputs: Outputs,
     runtimes: Vec<Runtime>,
+    network: Arc<NetworkOptions>,
 }
 
 impl Runner {
@@ -121,6 +128,7 @@ impl Runner {
         let inner = Inner {
             spawner: Arc::new(spawner),
             sandbox: options.sandbox,
+            network: Arc::new(options.network),
             runtime_dir: options.runtime_dir,
             outputs: Outputs::new(options.outputs_dir),
             runtimes,
@@ -186,11 +194,13 @@ impl Runner {
         if !inspect {
             launch.spools = inner.outputs.paths(request.id);
         }
+        launch::connect(&mut launch, &request.network, &inner.network)?;
+        let notice = network::notice(&request.network, inner.sandbox);
         let finished = process::execute(&inner.spawner, launch, listener, cancel).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }
-        finished
+        finished.map(|finished| Finished { network: finished.network.or(notice), ..finished })
     }
 
     /// The outputs that did not fit inline.

@@ -43,7 +43,16 @@ pub(super) fn of(finished: Finished, style: Style, sandbox: SandboxLevel) -> Out
         ending
     };
     let usage = Usage { wall: finished.wall, cpu: process.cpu, peak_memory_bytes: process.peak_bytes };
-    Outcome { ending, returned, problem, stdout: finished.stdout, stderr: finished.stderr, usage, sandbox }
+    Outcome {
+        ending,
+        returned,
+        problem,
+        stdout: finished.stdout,
+        stderr: finished.stderr,
+        usage,
+        sandbox,
+        network: finished.network,
+    }
 }
 
 /// What the returned value says of the ending; `None` when the process's own end decides.
@@ -112,7 +121,7 @@ mod tests {
 
     fn finished(report: Option<Report>, last: Result<Option<Frame>, FrameError>) -> Finished {
         let (stdout, stderr) = Default::default();
-        Finished { stop: None, report, last, stdout, stderr, wall: Duration::ZERO }
+        Finished { stop: None, report, last, stdout, stderr, wall: Duration::ZERO, network: None }
     }
 
     fn ended(exit: Option<i32>, signal: Option<i32>, cause: Option<Cause>) -> Option<Report> {

@@ -21,11 +21,12 @@ use super::capture::{StreamCapture, StreamEnd};
 use super::conversation::Conversation;
 use super::frames::{Frame, FrameError};
 use super::host::{RunClock, Said};
+use super::network::Serving;
 use super::sandbox::spec::{Report, Spec};
 use super::sandbox::sys;
 use super::spawner::{SpawnerClient, receive_with_descriptors};
 use super::timer::Timer;
-use crate::model::{Capture, Limits, SandboxLevel};
+use crate::model::{Capture, Limits, NetworkUse, SandboxLevel};
 
 /// How long a tool that has handed its result back may take to leave.
 const GRACE: Duration = Duration::from_millis(100);
@@ -46,6 +47,8 @@ pub(super) struct Launch {
     pub(super) limits: Limits,
     /// Where stdout and stderr go when they are long.
     pub(super) spools: [PathBuf; 2],
+    /// What serves its network, where it has one.
+    pub(super) network: Option<Serving>,
 }
 
 /// Why the runner ended a process that hadn't ended by itself.
@@ -74,6 +77,8 @@ pub(super) struct Finished {
     pub(super) stderr: Capture,
     /// From the request to the end.
     pub(super) wall: Duration,
+    /// What it did with the network, where it had one.
+    pub(super) network: Option<NetworkUse>,
 }
 
 /// What the readers tell the supervisor.
@@ -100,7 +105,7 @@ pub(super) async fn execute(
     cancel: &CancellationToken,
 ) -> Result<Finished, RunnerError> {
     let started = Instant::now();
-    let Launch { spec, stdin, frame, limits, spools } = launch;
+    let Launch { spec, stdin, frame, limits, spools, network } = launch;
     let (channels, theirs) = Channels::open(frame.is_some()).map_err(RunnerError::io("open a run's pipes"))?;
     let descriptors: Vec<BorrowedFd<'_>> =
         [&theirs[0], &stdin].into_iter().chain(&theirs[1..]).map(AsFd::as_fd).collect();
@@ -113,7 +118,7 @@ pub(super) async fn execute(
     let [stdout_path, stderr_path] = spools;
     let capture = |path| StreamCapture::new(limits.output_inline_bytes, limits.output_spool_bytes, path);
     let (mut stdout, mut stderr) = (capture(stdout_path), capture(stderr_path));
-    let mut supervisor = Supervisor::new(channels.status, spec.level);
+    let mut supervisor = Supervisor { network, ..Supervisor::new(channels.status, spec.level) };
     let clock = RunClock::new();
     let timer = Timer::new(started + limits.wall, &clock);
     let conversation = Conversation { listener, clock, result_limit: limits.result_bytes };
@@ -137,6 +142,7 @@ pub(super) async fn execute(
         stdout: stdout.finish().await.map_err(&lost)?,
         stderr: stderr.finish().await.map_err(&lost)?,
         wall: started.elapsed(),
+        network: supervisor.network.take().map(Serving::end),
     })
 }
 
@@ -242,11 +248,12 @@ struct Supervisor {
     stop: Option<Stop>,
     killed: bool,
     hung_up: bool,
+    network: Option<Serving>,
 }
 
 impl Supervisor {
     fn new(status: AsyncFd<OwnedFd>, level: SandboxLevel) -> Self {
-        Self { status, level, process: None, ended: None, stop: None, killed: false, hung_up: false }
+        Self { status, level, process: None, ended: None, stop: None, killed: false, hung_up: false, network: None }
     }
 
     async fn run(
@@ -299,14 +306,20 @@ impl Supervisor {
     }
 
     /// Takes a message. Init's may come before the spawner's own.
-    fn take(&mut self, received: io::Result<(Option<Report>, Option<OwnedFd>)>) -> Result<(), RunnerError> {
+    fn take(&mut self, received: io::Result<(Option<Report>, Vec<OwnedFd>)>) -> Result<(), RunnerError> {
         match received.map_err(|source| RunnerError::SpawnerGone { source })? {
-            (Some(Report::Started), Some(pidfd)) => {
+            (Some(Report::Started), mut pidfd) => {
+                let pidfd =
+                    pidfd.pop().ok_or(RunnerError::SpawnerGone { source: io::ErrorKind::InvalidData.into() })?;
                 let pidfd = sys::watch(pidfd).map_err(RunnerError::io("watch a run's process"))?;
                 self.process = Some(Process { pidfd, level: self.level });
                 if self.killed {
                     self.kill();
                 }
+            }
+            (Some(Report::Network { sockets: sent }), sockets) => {
+                let serving = self.network.as_mut().map_or(Ok(()), |network| network.adopt(sockets, sent));
+                serving.map_err(RunnerError::io("serve a run's network"))?;
             }
             (Some(Report::Failed(failure)), _) => return Err(RunnerError::sandbox(failure)),
             (Some(report), _) => self.ended = Some(report),
@@ -348,12 +361,12 @@ async fn exited(process: Option<&Process>) {
     }
 }
 
-async fn receive(status: &AsyncFd<OwnedFd>) -> io::Result<(Option<Report>, Option<OwnedFd>)> {
+async fn receive(status: &AsyncFd<OwnedFd>) -> io::Result<(Option<Report>, Vec<OwnedFd>)> {
     status.async_io(tokio::io::Interest::READABLE, read_report).await
 }
 
 /// One message; no report at the end.
-fn read_report(status: &OwnedFd) -> io::Result<(Option<Report>, Option<OwnedFd>)> {
+fn read_report(status: &OwnedFd) -> io::Result<(Option<Report>, Vec<OwnedFd>)> {
     let mut buffer = [0u8; 4096];
     let (length, descriptors) = match receive_with_descriptors(status, &mut buffer) {
         // Init died without reading; there is nothing more to come.
@@ -361,8 +374,8 @@ fn read_report(status: &OwnedFd) -> io::Result<(Option<Report>, Option<OwnedFd>)
         received => received?,
     };
     if length == 0 {
-        return Ok((None, None));
+        return Ok((None, Vec::new()));
     }
     let report = serde_json::from_slice(&buffer[..length]).map_err(io::Error::other)?;
-    Ok((Some(report), descriptors.into_iter().next()))
+    Ok((Some(report), descriptors))
 }

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::interpreters::Runtime;
-use super::{RunRequest, Runner, RunnerError, outcome};
+use super::{RunNetwork, RunRequest, Runner, RunnerError, outcome};
 use crate::model::{Ending, Json, Language, Limits, RunId, SandboxLevel, Style};
 
 /// What the script prints when it could do nothing that it must not.
@@ -52,6 +52,7 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
         environment: None,
         context: json!({}),
         secrets: Vec::new(),
+        network: RunNetwork::None,
     };
     let shell = runner.runtime(Language::Bash).cloned().unwrap_or_else(plain_shell);
     let (listener, _) = mpsc::channel(1);

@@ -56,6 +56,7 @@ pub(super) struct RunColumns {
     pub idempotency: Option<String>,
     pub tries: i64,
     pub parent: Option<String>,
+    pub network: Option<String>,
 }
 
 impl TryFrom<SummaryColumns> for RunSummary {
@@ -118,6 +119,11 @@ impl TryFrom<RunColumns> for RunRow {
             idempotency: row.idempotency,
             tries: row.tries,
             parent: row.parent.as_deref().map(run_id).transpose()?,
+            network: row
+                .network
+                .map(|network| serde_json::from_str(&network))
+                .transpose()
+                .map_err(|error| corrupt("network use of a run", error))?,
         })
     }
 }
@@ -175,21 +181,21 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
         .map_err(|source| StoreError::Encode { what: "list of coercions", source })?;
     let error = run.error.as_ref().map(serde_json::to_string).transpose();
     let error = error.map_err(|source| StoreError::Encode { what: "error of a run", source })?;
+    let network = run.network.as_ref().map(serde_json::to_string).transpose();
+    let network = network.map_err(|source| StoreError::Encode { what: "network use of a run", source })?;
     let parent = run.parent.map(|parent| parent.to_string());
     sqlx::query!(
         "INSERT INTO runs (id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at,
                            ended_at, ending, ending_detail, is_error, cpu_ms, peak_memory_bytes, sandbox, coerced,
-                           arguments, result, stdout, stderr, log, error, idempotency, tries,
-                           parent)
+                           arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                 $23, $24, $25, $26, $27)
+                 $23, $24, $25, $26, $27, $28)
          ON CONFLICT (id) DO UPDATE SET
              started_at = excluded.started_at, ended_at = excluded.ended_at, ending = excluded.ending,
              ending_detail = excluded.ending_detail, is_error = excluded.is_error, cpu_ms = excluded.cpu_ms,
              peak_memory_bytes = excluded.peak_memory_bytes, sandbox = excluded.sandbox, coerced = excluded.coerced,
              result = excluded.result, stdout = excluded.stdout, stderr = excluded.stderr, log = excluded.log,
-             error = excluded.error, tries = excluded.tries,
-             instance = excluded.instance",
+             error = excluded.error, tries = excluded.tries, network = excluded.network, instance = excluded.instance",
         id,
         tool,
         run.tool_name,
@@ -216,7 +222,8 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
         error,
         run.idempotency,
         run.tries,
-        parent
+        parent,
+        network
     )
     .execute(connection)
     .await?;

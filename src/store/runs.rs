@@ -160,7 +160,7 @@ impl Store {
             RunColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
                       ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, coerced,
-                      arguments, result, stdout, stderr, log, error, idempotency, tries, parent
+                      arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network
                FROM runs WHERE id = $1"#,
             id
         )

@@ -20,7 +20,7 @@ use crate::model::{
     Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Network, Outcome, ReturnValue, RunError, RunId,
     RunRow, ToolDefinition, ToolId, VersionNumber,
 };
-use crate::runner::RunRequest;
+use crate::runner::{RunNetwork, RunRequest};
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -55,6 +55,15 @@ pub struct Invocation {
     pub parent: Option<RunId>,
     /// What makes a repeated call the same call.
     pub idempotency: Option<String>,
+    /// Set where it has no reach at all, and what it tries to reach is recorded.
+    pub learn: Option<Learning>,
+}
+
+/// A run that finds out what a script would reach.
+#[derive(Clone, Debug)]
+pub struct Learning {
+    /// The secrets it would have; it gets placeholders.
+    pub secrets: Vec<String>,
 }
 
 /// Where a run happens: a call's own, or a nested one within it.
@@ -161,6 +170,7 @@ impl Tools {
             idempotency: invocation.idempotency.clone(),
             tries: 1,
             parent: invocation.parent,
+            network: None,
         }
     }
 
@@ -201,7 +211,8 @@ impl Tools {
             limits: running.limits.clone(),
             environment,
             context: context(&invocation, running.row.id),
-            secrets: Vec::new(),
+            secrets: placeholders(&invocation),
+            network: network(&invocation),
         };
         let (listener, said) = mpsc::channel(256);
         let talk = Talk {
@@ -263,6 +274,7 @@ impl Running {
         }
         row.stdout.clone_from(&outcome.stdout.text);
         row.stderr.clone_from(&outcome.stderr.text);
+        row.network.clone_from(&outcome.network);
         row.cpu_ms = i64::try_from(outcome.usage.cpu.as_millis()).unwrap_or(i64::MAX);
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
@@ -304,6 +316,21 @@ impl Stopped {
         };
         row.result = Some(result_json(&shown));
         reply.map(|reply| CallReply { run: Some(row.id), ..reply })
+    }
+}
+
+/// What stands for the secrets of a run that learns.
+fn placeholders(invocation: &Invocation) -> Vec<(String, String)> {
+    let names = invocation.learn.iter().flat_map(|learning| &learning.secrets);
+    names.map(|name| (name.clone(), format!("placeholder-for-{name}"))).collect()
+}
+
+/// What the run may reach. Whether its version may serve with that was decided before.
+fn network(invocation: &Invocation) -> RunNetwork {
+    match invocation.definition.grants.network.as_slice() {
+        _ if invocation.learn.is_some() => RunNetwork::Learn,
+        [] => RunNetwork::None,
+        entries => RunNetwork::Granted(entries.to_vec()),
     }
 }
 

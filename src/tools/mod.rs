@@ -202,6 +202,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
+            learn: None,
             meta: request.meta,
         };
         let attended = self.attend(invocation, request.resume, lines).await?;

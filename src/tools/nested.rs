@@ -89,6 +89,7 @@ impl Tools {
             depth: outer.depth + 1,
             parent: Some(talk.run),
             idempotency: None,
+            learn: outer.learn.clone(),
         };
         let row = self.first_row(self.clock.new_run_id(), &invocation);
         self.store.start_run(row.clone()).map_err(|error| internal("a run could not be recorded", &error))?;

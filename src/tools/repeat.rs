@@ -126,6 +126,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: row.idempotency.clone(),
+            learn: None,
         };
         let again = RunRow {
             instance: self.instance.clone(),

@@ -4,8 +4,12 @@ use serde_json::Value;
 
 use super::schema;
 use crate::model::{
-    Block, CallReply, Capture, Content, Ending, Json, Limit, Limits, Outcome, ReturnValue, RunId, Style, ToolException,
+    Block, CallReply, Capture, Content, Ending, Json, Limit, Limits, NetworkUse, Outcome, ReturnValue, RunId, Style,
+    ToolException,
 };
+
+/// How many things that a run did not reach are named in its text.
+const UNREACHED_SHOWN: usize = 12;
 
 /// What a reply is made from.
 pub struct Finished<'a> {
@@ -29,7 +33,27 @@ impl Finished<'_> {
             _ => self.printed(),
         };
         reply.run = Some(self.run);
+        self.name_unreached(&mut reply);
         reply
+    }
+
+    /// Says what the run did not reach: in the text of what was printed or went wrong, else in a text of its own.
+    fn name_unreached(&self, reply: &mut CallReply) {
+        let Some(NetworkUse { unreached, notice, .. }) = &self.outcome.network else { return };
+        let mut lines: Vec<String> = unreached.iter().take(UNREACHED_SHOWN).map(ToString::to_string).collect();
+        if unreached.len() > lines.len() {
+            lines.push(format!("[network] and {} more", unreached.len() - lines.len()));
+        }
+        lines.extend(notice.iter().filter(|_| reply.is_error).map(|notice| format!("[network] {notice}")));
+        if lines.is_empty() {
+            return;
+        }
+        let lines = lines.join("\n");
+        let is_value = !reply.is_error && self.outcome.returned.is_some();
+        match reply.content.as_mut_slice() {
+            [Block { content: Content::Text { text }, .. }] if !is_value => *text = format!("{text}\n{lines}"),
+            _ => reply.content.push(Block::text(lines)),
+        }
     }
 
     fn returned(&self, returned: &ReturnValue) -> CallReply {
@@ -202,6 +226,7 @@ mod tests {
             stderr: capture(stderr),
             usage: Usage::default(),
             sandbox: SandboxLevel::Full,
+            network: None,
         }
     }
 

@@ -38,6 +38,7 @@ async fn runner(root: &Path, sandbox: SandboxLevel) -> Runner {
         python: Some(interpreter()),
         node: None,
         bash: None,
+        network: Default::default(),
     };
     std::fs::create_dir_all(&options.runtime_dir).unwrap();
     let spawner = Spawner::start_from(Path::new(env!("CARGO_BIN_EXE_omniforge"))).unwrap();

@@ -8,6 +8,7 @@ mod dependencies;
 mod environments;
 mod history;
 mod mcp_wire;
+mod network;
 mod probes;
 mod product;
 mod saving;

@@ -14,6 +14,9 @@ use crate::server::{CANARY, Server};
 /// An id that owns nothing.
 const ORDINARY_USER: u32 = 12_345;
 
+/// A grant of every kind: listeners, and the proxy.
+const NETWORK: &[&str] = &["a.example", "192.0.2.1:25", "*.example.org"];
+
 fn probes() -> Vec<Value> {
     serde_json::from_str(include_str!("../checks/probes.json")).unwrap()
 }
@@ -69,13 +72,14 @@ fn judge(probe: &Value, run: &Value) -> Option<String> {
     (status == "ok" && returns && !ran).then(|| format!("it was not seen to have run: {text}"))
 }
 
-async fn run_all(server: &Server, socket: &str) -> Vec<String> {
+async fn run_all(server: &Server, socket: &str, network: &[&str]) -> Vec<String> {
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     let mut failures = Vec::new();
     for probe in probes() {
         let name = probe["name"].as_str().unwrap();
         let language = if probe["language"] == "node" { json!("javascript") } else { probe["language"].clone() };
-        let tool = json!({"name": name, "language": language, "code": probe["code"], "timeout_seconds": 8});
+        let tool = json!({"name": name, "language": language, "code": probe["code"], "timeout_seconds": 8,
+            "network": network});
         server.create(tool).await;
         for _ in 0..probe["repeat"].as_u64().unwrap_or(1) {
             let params = json!({"name": name, "arguments": arguments(&probe, &port, socket)});
@@ -99,7 +103,15 @@ fn abstract_socket(name: &str) -> UnixListener {
 async fn every_probe_holds_for_the_user_of_the_tests() {
     let _listening = abstract_socket("omniforge-probe-own");
     let server = Server::start(&[]);
-    let failures = run_all(&server, "omniforge-probe-own").await;
+    let failures = run_all(&server, "omniforge-probe-own", &[]).await;
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[tokio::test]
+async fn every_probe_holds_with_a_network() {
+    let _listening = abstract_socket("omniforge-probe-network");
+    let server = Server::start(&["--approval", "never", "--network-private-allow", "127.0.0.0/8"]);
+    let failures = run_all(&server, "omniforge-probe-network", NETWORK).await;
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -119,7 +131,7 @@ async fn every_probe_holds_for_an_ordinary_user() {
     std::os::unix::fs::chown(&data, Some(ORDINARY_USER), Some(ORDINARY_USER)).unwrap();
     let mut command = Command::new(&program);
     command.uid(ORDINARY_USER).gid(ORDINARY_USER).current_dir("/").env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    let server = Server::start_program(command, &data, &[]);
-    let failures = run_all(&server, "omniforge-probe-user").await;
+    let server = Server::start_program(command, &data, &["--approval", "never"]);
+    let failures = run_all(&server, "omniforge-probe-user", NETWORK).await;
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

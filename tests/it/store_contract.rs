@@ -83,6 +83,7 @@ impl Bench {
             idempotency: None,
             tries: 1,
             parent: None,
+            network: None,
         }
     }
 

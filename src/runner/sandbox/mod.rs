@@ -6,6 +6,8 @@
 mod bpf;
 mod init;
 mod landlock;
+mod net;
+mod net_filter;
 mod root;
 mod seccomp;
 pub(super) mod spec;
@@ -137,6 +139,9 @@ impl Sandboxes {
                 sys::raise_loopback().at("bring the loopback interface up")?;
             }
             rustix::system::sethostname(b"sandbox").at("set the host name")?;
+        }
+        if let Some(network) = spec.network.as_ref().filter(|_| full) {
+            net::open(network, descriptors.status.as_fd())?;
         }
         let privileges = tool::Privileges { filter, inner_id: if full { self.owner() } else { None } };
         init::run(spec, descriptors, table, &privileges)

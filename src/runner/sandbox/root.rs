@@ -14,7 +14,7 @@ use rustix::mount::{
 };
 
 use super::spec::{AtStep, Failure, Spec};
-use super::{INNER_ID, sys, watch::ProcessTable};
+use super::{INNER_ID, net, sys, watch::ProcessTable};
 
 /// System directories and files that are mounted read-only where they exist. `/etc` itself is not: it holds secrets.
 const SYSTEM: [&str; 9] = [
@@ -204,6 +204,9 @@ fn write_files(spec: &Spec, arguments: &OwnedFd, arguments_size: u64) -> Result<
     // A builder has the host's own `/etc/hosts`.
     for (path, text) in FILES.into_iter().filter(|(path, _)| !Path::new(path).exists()) {
         fs::write(path, text).at_path("write", path)?;
+    }
+    if let Some(network) = &spec.network {
+        net::write_files(network, FILES[2].1)?;
     }
     if let Some(script) = &spec.script {
         fs::write("/tool/main.sh", script).at("write the script")?;

@@ -1,6 +1,7 @@
 //! What the server asks of the spawner, and what comes back: both as JSON, over descriptors.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,19 @@ pub(crate) struct Spec {
     pub writable: Option<String>,
     /// Its limits.
     pub limits: ProcessLimits,
+    /// The network in its namespace (full sandbox only); without one, it has an empty loopback interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<SandboxNetwork>,
+}
+
+/// The network in a namespace. Its sockets are handed to the server in this order: the stub resolver's, the one that sees
+/// attempts, the listeners.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SandboxNetwork {
+    /// Where to listen.
+    pub listeners: Vec<SocketAddr>,
+    /// Further lines of `/etc/hosts`.
+    pub hosts: String,
 }
 
 impl Spec {
@@ -130,6 +144,11 @@ pub(crate) enum Cause {
 pub(crate) enum Report {
     /// Init exists; its pidfd comes along.
     Started,
+    /// Sockets of the namespace come along.
+    Network {
+        /// How many.
+        sockets: usize,
+    },
     /// The sandbox could not be built.
     Failed(Failure),
     /// The tool's own process has ended.

@@ -311,6 +311,40 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
         .map(drop)
 }
 
+/// Attaches a socket filter to a packet socket: TCP packets that open a connection, and UDP, as they arrive.
+///
+/// # Errors
+/// What `setsockopt` answers.
+pub(crate) fn attach_attempt_filter(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut program = super::net_filter::attempts();
+    let description = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: the kernel copies the program, which outlives the call; the size is the description's own.
+    check(i64::from(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const description).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    }))
+    .map(drop)
+}
+
+/// Has a packet socket receive packets of all protocols on all interfaces.
+///
+/// # Errors
+/// What `bind` answers.
+pub(crate) fn bind_to_all_packets(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: `sockaddr_ll` is plain data for which all zeros is a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address outlives the call, and the size is its own.
+    check(i64::from(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) })).map(drop)
+}
+
 /// The clock ticks a second in which `/proc/PID/stat` counts.
 pub(crate) fn clock_ticks() -> u64 {
     // SAFETY: reads a constant.

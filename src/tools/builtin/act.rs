@@ -6,12 +6,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{BuiltinCall, Failed, Handled, Named, parse};
-use crate::model::{Block, CallReply, Json, ToolDefinition, VersionNumber};
+use crate::model::{
+    Block, CallReply, Json, NetworkEntry, NetworkUse, SandboxLevel, ToolDefinition, ToolId, VersionNumber,
+};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
 use crate::tools::domain::{Answer, CallError, CallRequest};
-use crate::tools::invoke::{Done, Invocation};
+use crate::tools::invoke::{Done, Invocation, Learning};
 use crate::tools::reply::reply_text;
 use crate::tools::{Tools, catalog};
 
@@ -32,9 +34,14 @@ struct Test {
     name: Option<String>,
     version: Option<VersionNumber>,
     arguments: Option<Json>,
+    #[serde(default)]
+    learn: bool,
     #[serde(flatten)]
     draft: Draft,
 }
+
+/// The saved version that is tested.
+type Tested = (ToolId, VersionNumber, String);
 
 impl Tools {
     pub(super) async fn builtin_delete(&self, call: BuiltinCall) -> Handled {
@@ -80,8 +87,8 @@ impl Tools {
     }
 
     pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Result<Answer, Failed> {
-        let Test { name, version, arguments, draft } = parse(&call.arguments)?;
-        let (tested, definition, warnings) = match (name, draft.code.is_some()) {
+        let Test { name, version, arguments, learn, draft } = parse(&call.arguments)?;
+        let (tested, mut definition, warnings) = match (name, draft.code.is_some()) {
             (None, true) => {
                 let understood = self.understand("(unsaved)", draft, (None, None)).await?;
                 (None, understood.definition, understood.warnings)
@@ -94,8 +101,15 @@ impl Tools {
             (Some(_), true) => return Err(Failed::Refused("give either `name` or `code`, not both".into())),
             (None, false) => return Err(Failed::Refused("give `code` to try, or the `name` of a saved tool".into())),
         };
-        match self.test_run(call, tested, definition, arguments).await? {
-            Attended::Ended(done) => test_reply(&done, &warnings).map(Answer::Reply),
+        if learn && self.runner.sandbox() != SandboxLevel::Full {
+            let level = self.runner.sandbox().as_str();
+            return Err(Failed::Refused(format!("`learn` needs the full sandbox; this server runs with `{level}`")));
+        }
+        // Without its reach: then nothing of it needs an approval.
+        let learn = learn.then(|| Learning { secrets: std::mem::take(&mut definition.grants).secrets });
+        let learns = learn.is_some();
+        match self.test_run(call, (tested, learn), definition, arguments).await? {
+            Attended::Ended(done) => test_reply(&done, &warnings, learns).map(Answer::Reply),
             waits => Ok(self.answer(waits, false)?),
         }
     }
@@ -103,7 +117,7 @@ impl Tools {
     async fn test_run(
         &self,
         call: BuiltinCall,
-        tested: Option<(crate::model::ToolId, VersionNumber, String)>,
+        (tested, learn): (Option<Tested>, Option<Learning>),
         definition: ToolDefinition,
         arguments: Option<Json>,
     ) -> Result<Attended, Failed> {
@@ -131,13 +145,14 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
+            learn,
         };
         Ok(self.attend(invocation, call.resume, call.lines).await?)
     }
 }
 
 /// The answer, then what a test shows besides: run id, ending, times, log, both streams.
-fn test_reply(done: &Done, warnings: &[String]) -> Handled {
+fn test_reply(done: &Done, warnings: &[String], learns: bool) -> Handled {
     let row = &done.row;
     let (reply, failed) = match done.reply.clone() {
         Ok(reply) => (reply, false),
@@ -145,7 +160,7 @@ fn test_reply(done: &Done, warnings: &[String]) -> Handled {
         Err(other) => return Err(other.into()),
     };
     let ran = row.started_at.zip(row.ended_at).map(|(start, end)| end.0 - start.0);
-    let report = json!({
+    let mut report = json!({
         "run_id": row.id.to_string(),
         "ending": row.ending,
         "run_ms": ran,
@@ -156,7 +171,11 @@ fn test_reply(done: &Done, warnings: &[String]) -> Handled {
         "stderr": row.stderr,
         "log": row.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>(),
         "warnings": warnings,
+        "network": row.network,
     });
+    if learns {
+        report["proposed_network"] = json!(proposed(row.network.as_ref()));
+    }
     let mut content = reply.content.clone();
     let report = serde_json::to_string_pretty(&report).unwrap_or_default();
     if failed {
@@ -164,4 +183,52 @@ fn test_reply(done: &Done, warnings: &[String]) -> Handled {
     }
     content.push(Block::text(format!("[test run]\n{report}")));
     Ok(CallReply { content, ..reply })
+}
+
+/// The entries of `network` that would grant what was tried. A name that reads otherwise than it is written is shown both
+/// ways: look-alikes are to be seen.
+fn proposed(network: Option<&NetworkUse>) -> Vec<Value> {
+    let tried = network.map_or(&[][..], |network| &network.unreached);
+    let mut proposals: Vec<Value> = Vec::new();
+    for target in tried.iter().filter(|target| !target.udp) {
+        let Ok(entry) = NetworkEntry::parse(&target.target()) else { continue };
+        let entry = entry.to_string();
+        let (read, _) = idna::domain_to_unicode(&target.host);
+        let proposal =
+            if read == target.host { json!({"entry": entry}) } else { json!({"entry": entry, "reads": read}) };
+        if !proposals.contains(&proposal) {
+            proposals.push(proposal);
+        }
+    }
+    proposals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Unreached;
+
+    #[test]
+    fn proposals_are_entries_and_show_how_punycode_reads() {
+        let tried =
+            |host: &str, port, udp| Unreached { host: host.into(), port, udp, refused: true, reason: "x".into() };
+        let unreached = vec![
+            tried("api.example", Some(443), false),
+            tried("xn--bcher-kva.example", Some(443), false),
+            tried("2001:db8::1", Some(25), false),
+            tried("looked-up.example", None, false),
+            tried("192.0.2.1", Some(53), true),
+            tried("not_a_host", Some(1), false),
+        ];
+        let network = NetworkUse { unreached, ..NetworkUse::default() };
+        assert_eq!(
+            proposed(Some(&network)),
+            [
+                json!({"entry": "api.example:443"}),
+                json!({"entry": "xn--bcher-kva.example:443", "reads": "bücher.example"}),
+                json!({"entry": "[2001:db8::1]:25"}),
+                json!({"entry": "looked-up.example"}),
+            ]
+        );
+    }
 }

@@ -338,7 +338,8 @@ fn test_schema(name: Value, version: Value, arguments: Value) -> Value {
         json!({"name": name, "version": version, "code": {"type": "string", "description": "Unsaved code; give either this or name"},
             "language": language(), "dependencies": {"type": "array", "items": {"type": "string"}},
             "input_schema": {"type": "object"}, "output_schema": {"type": "object"},
-            "timeout_seconds": take("timeout_seconds"), "memory_mb": take("memory_mb"), "arguments": arguments}),
+            "timeout_seconds": take("timeout_seconds"), "memory_mb": take("memory_mb"), "arguments": arguments,
+            "learn": {"type": "boolean", "description": "Let nothing out, record what it tries to reach, propose the network entries"}}),
         &[],
     )
 }

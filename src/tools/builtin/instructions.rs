@@ -42,7 +42,7 @@ pub fn guide(facts: &Facts<'_>) -> String {
 const CONTRACT: &str = r#"# Writing tools for OmniForge
 
 A tool is a script. Save it with `omniforge_create_tool`, try it with `omniforge_test_tool`, call it by its name.
-It runs in a sandbox: an empty private working directory, no network, no other tool's files, its own dependencies.
+It runs in a sandbox: an empty private working directory, no network but what it names, no other tool's files, its own dependencies.
 
 ## Python, function style (best)
 
@@ -106,4 +106,9 @@ Saved in the same way, with versions, and served at once: `omniforge_save_resour
 ## Reach needs a person's approval
 
 `network`, `secrets`, `calls` and limits above the default wait for approval; the last approved version serves meanwhile.
+
+`network` names what a tool reaches: `api.example.org` (ports 80 and 443), `db.example.org:5432`, `*.example.org` and `"full"`
+(through an HTTP proxy that `HTTPS_PROXY` names). Only TCP leaves. What was refused stands in the result as
+`[network] refused HOST:PORT: why`. Not sure what a library needs? `omniforge_test_tool` with `learn: true` lets nothing out,
+records what was tried and proposes the entries.
 "#;

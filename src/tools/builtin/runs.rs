@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BuiltinCall, Failed, Handled, parse, reply};
 use crate::clock::rfc3339;
-use crate::model::{CallReply, Ending, Json, RunId, RunRow, SandboxLevel, VersionNumber};
+use crate::model::{CallReply, Ending, Json, NetworkUse, RunId, RunRow, SandboxLevel, VersionNumber};
 use crate::store::{RunFilter, RunState};
 use crate::tools::Tools;
 
@@ -142,6 +142,8 @@ struct Shown<'a> {
     cpu_ms: i64,
     peak_memory_bytes: i64,
     sandbox: SandboxLevel,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: &'a Option<NetworkUse>,
 }
 
 fn shown(row: &RunRow) -> Shown<'_> {
@@ -167,5 +169,6 @@ fn shown(row: &RunRow) -> Shown<'_> {
         cpu_ms: row.cpu_ms,
         peak_memory_bytes: row.peak_memory_bytes,
         sandbox: row.sandbox,
+        network: &row.network,
     }
 }

@@ -139,6 +139,7 @@ impl Tools {
             depth: 0,
             parent: None,
             idempotency: None,
+            learn: None,
         })
     }
 }

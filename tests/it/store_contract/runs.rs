@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use omniforge::model::{Ending, Limit, PrincipalId, RunRow};
+use omniforge::model::{Ending, Limit, NetworkUse, PrincipalId, RunRow, Unreached};
 use omniforge::store::{RunFilter, RunState, Store};
 
 use super::{Bench, absent_run};
@@ -19,6 +19,19 @@ fn ended(bench: &Bench, run: RunRow, ending: Ending) -> RunRow {
         log: "{}".to_owned(),
         cpu_ms: 7,
         peak_memory_bytes: 1 << 40,
+        network: Some(NetworkUse {
+            connections: 2,
+            sent_bytes: 3,
+            received_bytes: 4,
+            notice: None,
+            unreached: vec![Unreached {
+                host: "a.example".to_owned(),
+                port: Some(443),
+                udp: false,
+                refused: true,
+                reason: "not granted".to_owned(),
+            }],
+        }),
         ..run
     }
 }
