@@ -3,6 +3,7 @@
 //! One way through: edge (`http`, `stdio`) → `mcp` → `tools` → `jobs` → `runner`, and back.
 //! A module imports only from rows below it; `tests/layers.rs` checks that.
 
+pub mod api;
 pub mod app;
 pub mod auth;
 pub mod cli;

@@ -8,6 +8,7 @@ use crate::http::{Identify, IdentifyError, Ready};
 use crate::model::Caller;
 use crate::store::Store;
 use crate::tools::Tools;
+use crate::trust::{ApprovalError, ApproveRequest, Review, Waiting};
 use crate::web::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// Tells who calls from the `Authorization` header.
@@ -60,5 +61,21 @@ impl Pages for Catalogue {
             })
             .collect();
         Ok(ToolListing { tools, total: usize::try_from(total).unwrap_or(usize::MAX) })
+    }
+
+    async fn waiting(&self, caller: &Caller) -> Result<Vec<Waiting>, ApprovalError> {
+        self.0.waiting(caller).await
+    }
+
+    async fn review(&self, caller: &Caller, id: &str) -> Result<Review, ApprovalError> {
+        self.0.review(caller, id).await
+    }
+
+    async fn approve(&self, caller: &Caller, id: &str, request: ApproveRequest) -> Result<(), ApprovalError> {
+        self.0.approve(caller, id, request).await.map(drop)
+    }
+
+    async fn revoke_approval(&self, caller: &Caller, id: &str) -> Result<(), ApprovalError> {
+        self.0.revoke_approval(caller, id).await.map(drop)
     }
 }

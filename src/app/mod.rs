@@ -18,7 +18,7 @@ use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, NetworkOptions, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::{Policy, ServerKey};
+use crate::trust::{Approvals, Policy, ServerKey};
 
 pub use serve::{ServeOutput, serve, stop_on_signal};
 use upkeep::Keeper;
@@ -44,11 +44,12 @@ pub struct App {
 }
 
 impl App {
-    /// Opens the store, sweeps what dead processes left, proves the sandbox, and wires everything.
+    /// Opens the store, sweeps what dead processes left, proves the sandbox, and wires everything. `url` is where browsers
+    /// find the pages, where some are served.
     ///
     /// # Errors
     /// What failed and what to do; nothing runs then.
-    pub async fn start(settings: &Settings, spawner: Spawner) -> anyhow::Result<Self> {
+    pub async fn start(settings: &Settings, spawner: Spawner, url: Option<&str>) -> anyhow::Result<Self> {
         private_dir(&settings.data_dir)
             .with_context(|| format!("cannot make the data directory {}", settings.data_dir.display()))?;
         let clock = Clock::system();
@@ -78,7 +79,7 @@ impl App {
             environments: environments.clone(),
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
             live: LiveRuns::default(),
-            policy: Policy { approval: settings.approval, sandbox: settings.sandbox, limits: settings.limits.clone() },
+            approvals: approvals(settings, &store, &key),
             states: key.sealer("request state"),
             clock,
             lifecycle: lifecycle.clone(),
@@ -88,6 +89,7 @@ impl App {
                 limits: settings.limits.clone(),
                 ceilings: settings.ceilings.clone(),
                 inline_wait: settings.inline_wait,
+                approvals_url: url.map(|url| format!("{url}/approvals")),
             },
         };
         let tools = Tools::open(parts).await?;
@@ -121,6 +123,12 @@ impl App {
         drop(lock);
         InstanceLock::remove(&data_dir, &instance).context("cannot remove this process's directory")
     }
+}
+
+/// The approvals of a data directory, under the policy of these settings.
+pub fn approvals(settings: &Settings, store: &Store, key: &ServerKey) -> Approvals {
+    let (approval, sandbox) = (settings.approval, settings.sandbox);
+    Approvals::new(store.clone(), key, Policy { approval, sandbox, limits: settings.limits.clone() })
 }
 
 async fn runner(settings: &Settings, lock: &InstanceLock, spawner: Spawner) -> anyhow::Result<(Runner, Environments)> {

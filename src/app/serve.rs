@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::App;
 use super::doors::{Bearer, Catalogue, StoreReady};
+use crate::api::{self, ApiState};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
 use crate::http::{self, HttpOptions};
@@ -40,8 +41,8 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
     let listen = listener.local_addr()?;
     raise_open_files();
     let settings = Settings { listen, ..settings };
-    let app = App::start(&settings, spawner).await?;
     let url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listen}"));
+    let app = App::start(&settings, spawner, Some(&url)).await?;
     let router = router(&app, &settings, listen)?;
     match output {
         ServeOutput::Json => println!("{}", ready_json(&app, &settings, &url).await?),
@@ -79,8 +80,10 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         public_url: settings.public_url.clone(),
         sandbox: app.runner.sandbox(),
     };
+    let api = ApiState { gate: options.gate()?, identify: identify.clone(), tools: app.tools.clone() };
     let tools = Arc::new(app.tools.clone());
-    let routes = http::router(tools, identify, options, &app.lifecycle, web::router(pages.clone()))?;
+    let others = web::router(pages.clone()).merge(api::router(api));
+    let routes = http::router(tools, identify, options, &app.lifecycle, others)?;
     Ok(web::error_pages(pages, routes))
 }
 
@@ -121,6 +124,7 @@ async fn ready_json(app: &App, settings: &Settings, url: &str) -> anyhow::Result
         ready["token"] = json!(token(app, "ready", &[Scope::Call, Scope::Author], Lifetime::Process).await?);
         ready["admin_token"] = json!(token(app, "ready admin", &admin, Lifetime::Process).await?);
     }
+    ready["sign_in"] = json!(format!("{url}/signin/{}", app.auth.new_sign_in_link().await?));
     ready["sandbox"] = json!(app.runner.sandbox().as_str());
     ready["pid"] = json!(std::process::id());
     Ok(ready.to_string())

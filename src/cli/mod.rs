@@ -1,5 +1,6 @@
 //! The command line: what was asked, and the exit status (0 done, 1 failed, 2 not understood).
 
+mod approval;
 mod content_folder;
 mod doctor;
 mod folder;
@@ -36,6 +37,9 @@ enum Command {
     /// Tools
     #[command(subcommand)]
     Tool(Tool),
+    /// What waits for a person, and what one has approved
+    #[command(subcommand)]
+    Approval(approval::Command),
     /// Bearer tokens
     #[command(subcommand)]
     Token(token::Command),
@@ -72,6 +76,7 @@ pub fn main() -> ExitCode {
             with_runner(stdio.options, move |settings, spawner| stdio::run(settings, spawner, scope))
         }
         Command::Tool(Tool::Push(push)) => push::run(push),
+        Command::Approval(command) => approval::run(command),
         Command::Token(command) => token::run(command),
         Command::Doctor(doctor) => doctor::run(doctor),
     };

@@ -62,7 +62,7 @@ pub fn run(push: Push) -> anyhow::Result<()> {
                 mcp: format!("{}/mcp", url.trim_end_matches('/').trim_end_matches("/mcp")),
                 token: push.token.clone(),
             },
-            (None, Some((settings, spawner))) => Target::Here(Box::new(App::start(&settings, spawner).await?)),
+            (None, Some((settings, spawner))) => Target::Here(Box::new(App::start(&settings, spawner, None).await?)),
             (None, None) => bail!("give `--url URL` or `--data-dir DIR`"),
         };
         let failed = push_all(&target, &folders, push.json).await;

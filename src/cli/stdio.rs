@@ -22,7 +22,7 @@ pub struct Stdio {
 /// What failed and what to do about it.
 pub async fn run(settings: Settings, spawner: Spawner, scope: String) -> anyhow::Result<()> {
     let scopes = super::scopes(&scope)?;
-    let app = App::start(&settings, spawner).await?;
+    let app = App::start(&settings, spawner, None).await?;
     let caller = app.auth.local_caller(scopes);
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     tokio::spawn(stop_on_signal(app.lifecycle.clone()));

@@ -38,7 +38,7 @@ pub enum IdentifyError {
 }
 
 /// 401 (or 503), with what a person needs to repair it.
-pub(super) fn refused(error: &IdentifyError, authorization: Option<&HeaderValue>) -> Response {
+pub fn refused(error: &IdentifyError, authorization: Option<&HeaderValue>) -> Response {
     let reason = match error {
         IdentifyError::Unavailable => return problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
         IdentifyError::Refused { reason } => reason,

@@ -30,8 +30,8 @@ use crate::tools::Domain;
 pub use axum::Router;
 pub use body::read as read_body;
 pub use gate::{Gate, GateError, is_preflight};
-pub use identify::{Identify, IdentifyError};
-pub use problem::problem;
+pub use identify::{Identify, IdentifyError, refused};
+pub use problem::{json, problem};
 pub use routes::Ready;
 pub use serve::serve;
 

@@ -24,7 +24,7 @@ pub(super) fn refusal(status: StatusCode, refusal: &Refusal) -> Response {
 }
 
 /// A JSON response that no cache keeps.
-pub(super) fn json(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+pub fn json(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

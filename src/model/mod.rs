@@ -1,5 +1,6 @@
 //! The words of the domain: pure types, no I/O. Every other module may use them; they use none.
 
+mod approval;
 mod content;
 mod identity;
 mod json;
@@ -13,6 +14,7 @@ mod saved;
 mod secret_name;
 mod tool;
 
+pub use approval::{Approval, ApprovalState};
 pub use content::{Annotations, Audience, Block, CallReply, Content, Resource};
 pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
 pub use json::Json;

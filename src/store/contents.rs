@@ -219,7 +219,11 @@ impl Store {
     }
 }
 
-async fn tell_of(connection: &mut SqliteConnection, item: &ContentItem, now: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn tell_of(
+    connection: &mut SqliteConnection,
+    item: &ContentItem,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let uri = item.uri();
     tell(connection, &item.owner, (Some(Subject::of(item.kind)), uri.as_deref()), now).await
 }
@@ -245,7 +249,7 @@ async fn tell(
     Ok(())
 }
 
-async fn load(connection: &mut SqliteConnection, content: &ContentId) -> Result<ContentItem, StoreError> {
+pub(super) async fn load(connection: &mut SqliteConnection, content: &ContentId) -> Result<ContentItem, StoreError> {
     sqlx::query_as!(
         ItemColumns,
         r#"SELECT id, kind, name, owner, enabled AS "enabled!: bool", serving_version, latest_version, created_at,
@@ -259,7 +263,7 @@ async fn load(connection: &mut SqliteConnection, content: &ContentId) -> Result<
     .try_into()
 }
 
-async fn save(connection: &mut SqliteConnection, item: &ContentItem) -> Result<(), StoreError> {
+pub(super) async fn save(connection: &mut SqliteConnection, item: &ContentItem) -> Result<(), StoreError> {
     sqlx::query!(
         "UPDATE contents SET enabled = $2, serving_version = $3, latest_version = $4, updated_at = $5 WHERE id = $1",
         item.id.0,

@@ -4,6 +4,7 @@
 //! write. Signatures show the words of the domain, never the database's, so that a second backend fits behind them.
 //! It knows no rules of trust and runs nothing: who may ask for what is decided above.
 
+mod approvals;
 mod audit;
 mod catalog;
 mod content_reads;
@@ -15,6 +16,7 @@ mod identity;
 mod instances;
 mod open;
 mod recorder;
+mod reviews;
 mod rows;
 mod run_rows;
 mod run_upkeep;
@@ -30,6 +32,7 @@ use sqlx::{Sqlite, Transaction};
 
 use crate::clock::Clock;
 
+pub use approvals::{Approved, NewApproval, Seal};
 pub use audit::{AuditEntry, AuditFilter, AuditRow};
 pub use catalog::{FoundTool, FoundTools, ToolSearch, VersionSummary};
 pub use content_reads::{ContentNews, ContentSearch, ContentVersionSummary, FoundContent, FoundContents};

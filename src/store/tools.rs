@@ -218,7 +218,10 @@ impl Store {
 }
 
 /// Raises the catalogue's generation and hands out an `updated_at` that is later than every one before.
-async fn advance_catalog(connection: &mut SqliteConnection, now: Timestamp) -> Result<Timestamp, StoreError> {
+pub(super) async fn advance_catalog(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
+) -> Result<Timestamp, StoreError> {
     let updated_at = sqlx::query_scalar!(
         "UPDATE meta SET catalog_generation = catalog_generation + 1,
                          catalog_updated_at = CASE WHEN $1 > catalog_updated_at THEN $1 ELSE catalog_updated_at + 1 END
@@ -230,7 +233,7 @@ async fn advance_catalog(connection: &mut SqliteConnection, now: Timestamp) -> R
     Ok(Timestamp(updated_at))
 }
 
-async fn load(connection: &mut SqliteConnection, tool: &ToolId) -> Result<Tool, StoreError> {
+pub(super) async fn load(connection: &mut SqliteConnection, tool: &ToolId) -> Result<Tool, StoreError> {
     sqlx::query_as!(
         ToolColumns,
         r#"SELECT id, name, owner, enabled AS "enabled!: bool", serving_version, latest_version, created_at, updated_at
@@ -243,7 +246,7 @@ async fn load(connection: &mut SqliteConnection, tool: &ToolId) -> Result<Tool, 
     .ok_or(StoreError::NoSuchTool)
 }
 
-async fn save(connection: &mut SqliteConnection, tool: &Tool) -> Result<(), StoreError> {
+pub(super) async fn save(connection: &mut SqliteConnection, tool: &Tool) -> Result<(), StoreError> {
     sqlx::query!(
         "UPDATE tools SET enabled = $2, serving_version = $3, latest_version = $4, updated_at = $5 WHERE id = $1",
         tool.id.0,
@@ -258,7 +261,11 @@ async fn save(connection: &mut SqliteConnection, tool: &Tool) -> Result<(), Stor
 }
 
 /// Notes what becomes of the version that waits for its environment now that `tool.latest_version` serves like this.
-async fn note_installing(connection: &mut SqliteConnection, tool: &Tool, serving: Serving) -> Result<(), StoreError> {
+pub(super) async fn note_installing(
+    connection: &mut SqliteConnection,
+    tool: &Tool,
+    serving: Serving,
+) -> Result<(), StoreError> {
     let installing = match serving {
         Serving::Now => None,
         Serving::OnceInstalled => Some(tool.latest_version),

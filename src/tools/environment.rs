@@ -12,6 +12,7 @@ use super::{Live, Tools, authoring};
 use crate::model::{EnvironmentLock, Language, RunEvent, Tool, ToolDefinition, ToolVersion};
 use crate::runner::{EnvironmentState, EnvironmentUse, check_requires_python, parse_requirements};
 use crate::store::{Serving, StoreError};
+use crate::trust::ApprovalError;
 
 /// How often a call that waits says so.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -140,35 +141,31 @@ impl Tools {
         })
     }
 
-    /// When a new version of a tool may serve: while one serves, it goes on until the new one's environment is there.
-    pub(super) fn serving(&self, definition: &ToolDefinition, tool: Option<&Tool>) -> Serving {
+    /// When a version that waits for nobody may serve: while one serves, it goes on until the new one's environment is there.
+    pub(super) fn serving_if_approved(&self, definition: &ToolDefinition, tool: Option<&Tool>) -> Serving {
         let is_missing = |lock| self.environments.state(lock) != EnvironmentState::Ready;
-        if !self.policy.waits_for(definition).is_empty() {
-            Serving::NotYet
-        } else if tool.is_some_and(|tool| tool.serving_version.is_some())
-            && definition.lock.as_ref().is_some_and(is_missing)
-        {
+        if tool.is_some_and(|tool| tool.serving_version.is_some()) && definition.lock.as_ref().is_some_and(is_missing) {
             Serving::OnceInstalled
         } else {
             Serving::Now
         }
     }
 
-    /// Starts installing what a saved version needs. Where an older version serves until that is done, waits a while for
-    /// it. The tool as it is then.
+    /// Starts installing what a saved version needs. Where an older version serves until that is done, and no person is
+    /// waited for, waits a while for it. The tool as it is then.
     ///
     /// # Errors
     /// [`StoreError`].
     pub(super) async fn installed(
         &self,
         tool: Tool,
-        version: &ToolVersion,
+        (version, waits): (&ToolVersion, bool),
         events: &mpsc::Sender<RunEvent>,
     ) -> Result<Tool, StoreError> {
         let Some(lock) = &version.definition.lock else { return Ok(tool) };
         let installing = self.install(version);
         let older_serves = tool.serving_version.is_some_and(|number| number != version.number);
-        if !older_serves || !self.policy.waits_for(&version.definition).is_empty() {
+        if !older_serves || waits {
             return Ok(tool);
         }
         let served = async {
@@ -186,12 +183,12 @@ impl Tools {
     /// failed in this process waits for the next save.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn resume_installing(&self) -> Result<(), StoreError> {
+    /// [`ApprovalError`].
+    pub async fn resume_installing(&self) -> Result<(), ApprovalError> {
         for version in self.store.installing_versions().await? {
             let state = version.definition.lock.as_ref().map(|lock| self.environments.state(lock));
             let failed = matches!(state, Some(EnvironmentState::Failed(_)));
-            if !failed && self.policy.waits_for(&version.definition).is_empty() {
+            if !failed && self.waits(&version).await?.is_empty() {
                 self.install(&version);
             }
         }

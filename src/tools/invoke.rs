@@ -17,8 +17,8 @@ use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
-    Block, CallReply, Caller, ClientFacts, Ending, Json, Limits, Mode, Network, Outcome, ReturnValue, RunError, RunId,
-    RunRow, ToolDefinition, ToolId, VersionNumber,
+    Block, CallReply, Caller, ClientFacts, ContentVersion, Ending, Json, Limits, Mode, Network, Outcome, ReturnValue,
+    RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
 
@@ -79,7 +79,7 @@ pub(super) struct Within {
 /// What sets a run for saved content apart from a tool's.
 pub struct ContentCall {
     /// The content's version.
-    pub version: VersionNumber,
+    pub version: Arc<ContentVersion>,
     /// Further facts for the script's context.
     pub facts: Map<String, Value>,
 }
@@ -96,7 +96,7 @@ pub struct Done {
 impl Invocation {
     /// The number of the version that runs.
     pub(super) fn number(&self) -> Option<VersionNumber> {
-        self.version.as_ref().map(|(_, number)| *number).or(self.content.as_ref().map(|content| content.version))
+        self.version.as_ref().map(|(_, number)| *number).or(self.content.as_ref().map(|content| content.version.number))
     }
 
     /// How it answers: a test always inline.
@@ -177,9 +177,8 @@ impl Tools {
     async fn execute(&self, running: &mut Running, within: &Within) -> Result<Outcome, Stopped> {
         let (invocation, cancel) = (running.invocation.clone(), &within.cancel);
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
-        let waits = self.policy.waits_for(&invocation.definition);
-        if !waits.is_empty() {
-            return Err(Stopped::Unapproved(format!("this can't run before it is approved: {}", waits.join("; "))));
+        if let Some(refusal) = self.unapproved(&invocation).await.map_err(Stopped::Internal)? {
+            return Err(Stopped::Unapproved(refusal));
         }
         // Held until the run has ended, so that nobody removes it meanwhile.
         let (environment, _held) = match &invocation.definition.lock {

@@ -1,5 +1,6 @@
 //! The catalogue, the call pipeline and the built-in tools.
 
+mod approvals;
 mod arguments;
 mod attend;
 mod authoring;
@@ -37,7 +38,7 @@ use crate::lifecycle::Lifecycle;
 use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
 use crate::runner::{Environments, Runner};
 use crate::store::Store;
-use crate::trust::{Policy, Sealer};
+use crate::trust::{Approvals, Sealer};
 
 use arguments::Checks;
 use attend::Lines;
@@ -70,8 +71,8 @@ pub struct Parts {
     pub gate: Gate,
     /// What runs now.
     pub live: LiveRuns<RunEnd>,
-    /// What waits for approval.
-    pub policy: Policy,
+    /// What waits for a person, and what one has approved.
+    pub approvals: Approvals,
     /// Seals the states of calls that wait for their clients.
     pub states: Sealer,
     /// Time and ids.
@@ -95,6 +96,8 @@ pub struct ToolsOptions {
     pub ceilings: Ceilings,
     /// How long a call of an `auto` tool waits before it becomes a handle.
     pub inline_wait: Duration,
+    /// Where a person approves, as a URL without the id at its end; `None` where no page is served.
+    pub approvals_url: Option<String>,
 }
 
 /// What a run ends with.

@@ -57,7 +57,9 @@ impl Tools {
         }
         let entry = self.find(&outer.caller, &wanted.tool).await?;
         let definition = entry.definition;
-        if !self.policy.reach(&definition).is_empty() && !outer.definition.grants.calls.contains(&wanted.tool) {
+        if !self.approvals.policy().reach(&definition).is_empty()
+            && !outer.definition.grants.calls.contains(&wanted.tool)
+        {
             return refused(format!(
                 "`{}` has reach, so `{}` needs it in its `calls` grant to call it",
                 wanted.tool, outer.name

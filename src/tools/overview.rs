@@ -1,9 +1,12 @@
 //! The catalogue as a person looks at it: every tool with its state.
 
+use std::collections::HashSet;
+
 use super::Tools;
 use crate::model::{Caller, Tool, ToolId, ToolVersion};
 use crate::runner::EnvironmentState;
-use crate::store::{FoundTool, StoreError, ToolSearch};
+use crate::store::{FoundTool, ToolSearch};
+use crate::trust::ApprovalError;
 
 /// What a reader should know first about a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +40,12 @@ impl Tools {
     /// The tools that this caller may see, also those that are off, last updated first; and how many there are.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`ApprovalError`].
     pub async fn overview(
         &self,
         caller: &Caller,
         limit: usize,
-    ) -> Result<(Vec<(FoundTool, ToolState)>, u64), StoreError> {
+    ) -> Result<(Vec<(FoundTool, ToolState)>, u64), ApprovalError> {
         let search = ToolSearch {
             owner: caller.sees_only().cloned(),
             include_disabled: true,
@@ -56,23 +59,30 @@ impl Tools {
     /// These tools, each with its state.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub(super) async fn with_states(&self, found: Vec<FoundTool>) -> Result<Vec<(FoundTool, ToolState)>, StoreError> {
+    /// [`ApprovalError`].
+    pub(super) async fn with_states(
+        &self,
+        found: Vec<FoundTool>,
+    ) -> Result<Vec<(FoundTool, ToolState)>, ApprovalError> {
         let ids: Vec<ToolId> = found.iter().map(|found| found.tool.id.clone()).collect();
         let versions = self.store.latest_versions(&ids).await?;
+        let latest: Vec<&ToolVersion> = versions.values().collect();
+        let waits = self.approvals.which_wait(&latest).await?;
+        let waiting: HashSet<&ToolId> =
+            latest.iter().zip(waits).filter(|(_, waits)| *waits).map(|(version, _)| &version.tool).collect();
         let state = |found: &FoundTool| match versions.get(&found.tool.id) {
-            Some(version) => self.state_of(&found.tool, version),
+            Some(version) => self.state_of(&found.tool, version, waiting.contains(&found.tool.id)),
             // Deleted just now.
             None => ToolState::Off,
         };
         Ok(found.into_iter().map(|tool| (state(&tool), tool)).map(|(state, tool)| (tool, state)).collect())
     }
 
-    fn state_of(&self, tool: &Tool, latest: &ToolVersion) -> ToolState {
+    fn state_of(&self, tool: &Tool, latest: &ToolVersion, waits: bool) -> ToolState {
         if !tool.enabled {
             return ToolState::Off;
         }
-        if !self.policy.waits_for(&latest.definition).is_empty() {
+        if waits {
             return ToolState::NeedsApproval;
         }
         let serves = tool.serving_version == Some(tool.latest_version);

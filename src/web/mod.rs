@@ -2,6 +2,7 @@
 //!
 //! It knows browsers: cookies, forms, pages. What it shows comes through [`Pages`]; who may see it says `auth`.
 
+mod approvals;
 mod assets;
 mod cookie;
 mod error;
@@ -70,6 +71,8 @@ pub fn router(state: WebState) -> Router {
     let web = Arc::new(Web::new(state));
     let routes = Router::new()
         .route("/", get(home::home))
+        .route("/approvals", get(approvals::list))
+        .route("/approvals/{id}", get(approvals::show).post(approvals::decide))
         .route("/signin", get(sign_in::no_link).post(sign_in::sign_in))
         .route("/signin/{code}", get(sign_in::link))
         .route("/signout", post(sign_in::sign_out))
@@ -115,6 +118,11 @@ impl Web {
     /// The path of the first page.
     fn home(&self) -> String {
         format!("{}/", self.site.prefix())
+    }
+
+    /// Who is signed in, as only a sign-in link makes one: not whoever comes where no credential is asked for.
+    async fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Visitor>, WebError> {
+        Ok(self.visitor(headers).await?.filter(|visitor| visitor.csrf.is_some()))
     }
 
     /// Who sent the request: the session's principal, or everybody where no credential is asked for.

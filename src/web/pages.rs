@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use crate::model::{Caller, Language, Timestamp, VersionNumber};
 use crate::tools::ToolState;
+use crate::trust::{ApprovalError, ApproveRequest, Review, Waiting};
 
 /// What the pages need of the product.
 #[async_trait]
@@ -13,6 +14,30 @@ pub trait Pages: Send + Sync + 'static {
     /// # Errors
     /// [`PagesError`] when they can't be read.
     async fn tools(&self, caller: &Caller, limit: usize) -> Result<ToolListing, PagesError>;
+
+    /// What waits for a person.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    async fn waiting(&self, caller: &Caller) -> Result<Vec<Waiting>, ApprovalError>;
+
+    /// What a person should see before they approve of the newest version of something.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    async fn review(&self, caller: &Caller, id: &str) -> Result<Review, ApprovalError>;
+
+    /// Approves of the newest version, if it is the one that was shown.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    async fn approve(&self, caller: &Caller, id: &str, request: ApproveRequest) -> Result<(), ApprovalError>;
+
+    /// Takes an approval back, where there is one.
+    ///
+    /// # Errors
+    /// [`ApprovalError`].
+    async fn revoke_approval(&self, caller: &Caller, id: &str) -> Result<(), ApprovalError>;
 }
 
 /// The product can't answer; the log says why, the page does not.

@@ -104,7 +104,7 @@ pub(super) fn sign_in_page(web: &Web, headers: &HeaderMap, state: SignIn) -> Res
     Ok(without_referrer(page(status, &SignInPage::new(&web.site, headers, state))?))
 }
 
-fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, WebError> {
+pub(super) fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, WebError> {
     match form {
         Ok(Form(form)) => Ok(form),
         Err(rejection) => Err(WebError::BadForm { status: rejection.status(), detail: rejection.body_text() }),

@@ -15,13 +15,13 @@ const TOKEN: &str = "YOUR_TOKEN";
 
 /// What every page needs: where its files and its forms are.
 pub(super) struct Frame {
-    prefix: String,
-    style: String,
-    icon: String,
+    pub(super) prefix: String,
+    pub(super) style: String,
+    pub(super) icon: String,
 }
 
 impl Frame {
-    fn new(site: &Site) -> Self {
+    pub(super) fn new(site: &Site) -> Self {
         let asset = |name: &str| format!("{}/assets/{name}", site.prefix());
         Self { prefix: site.prefix().to_owned(), style: asset(&STYLE.name), icon: asset(&ICON.name) }
     }
@@ -91,16 +91,40 @@ pub(super) struct Reader {
     pub(super) csrf: Option<String>,
 }
 
+/// The column beside every page: where one can go, and who is here.
+pub(super) struct Side {
+    pub(super) reader: Reader,
+    pub(super) host: String,
+    here: &'static str,
+    pub(super) tools: Option<usize>,
+    pub(super) waiting: Option<usize>,
+}
+
+impl Side {
+    /// `here`: the page's name in the menu.
+    pub(super) fn new(site: &Site, headers: &HeaderMap, reader: Reader, here: &'static str) -> Self {
+        Self { reader, host: site.authority(headers), here, tools: None, waiting: None }
+    }
+
+    /// With the number of things that wait.
+    pub(super) fn with_waiting(self, count: usize) -> Self {
+        Self { waiting: Some(count), ..self }
+    }
+
+    pub(super) fn at(&self, page: &str) -> bool {
+        self.here == page
+    }
+}
+
 /// The plain page: tools, and how to connect a client.
 #[derive(Template)]
 #[template(path = "tools.html")]
 pub(super) struct ToolsPage {
     frame: Frame,
-    host: String,
+    side: Side,
     version: &'static str,
     sandbox: SandboxLevel,
     open_to_all: bool,
-    reader: Reader,
     tools: Vec<ToolRow>,
     total: usize,
     mcp_url: String,
@@ -112,14 +136,15 @@ impl ToolsPage {
         let (site, headers) = place;
         let mcp_url = site.mcp_url(headers);
         let tools: Vec<ToolRow> = listing.shown.tools.iter().map(|tool| ToolRow::new(tool, listing.now)).collect();
+        let total = listing.shown.total.max(tools.len());
+        let side = Side { tools: Some(total), ..Side::new(site, headers, reader, "tools") };
         Self {
             frame: Frame::new(site),
-            host: site.authority(headers),
+            side,
             version: env!("CARGO_PKG_VERSION"),
             sandbox: doors.sandbox,
             open_to_all: doors.open_to_all,
-            reader,
-            total: listing.shown.total.max(tools.len()),
+            total,
             tools,
             snippets: Snippet::all(&mcp_url),
             mcp_url,
@@ -201,14 +226,14 @@ fn language(language: Language) -> &'static str {
 
 /// A time for people, and for machines.
 #[derive(Debug, PartialEq)]
-struct Moment {
-    machine: String,
-    full: String,
-    short: String,
+pub(super) struct Moment {
+    pub(super) machine: String,
+    pub(super) full: String,
+    pub(super) short: String,
 }
 
 impl Moment {
-    fn new(time: Timestamp, now: Timestamp) -> Self {
+    pub(super) fn new(time: Timestamp, now: Timestamp) -> Self {
         let Ok(moment) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(time.0) * 1_000_000) else {
             return Self { machine: String::new(), full: "unknown".to_owned(), short: "unknown".to_owned() };
         };

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails at once")]
 
+mod approvals;
 mod content;
 mod denied;
 mod dependencies;

@@ -214,7 +214,7 @@ async fn long_numbers_reach_a_script_as_they_were_sent() {
 
 #[tokio::test]
 async fn what_waits_for_approval_runs_through_no_door() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--approval", "always"]);
     let code = "def main():\n    return 'RAN'\n";
     server.create(json!({"name": "t", "code": code, "timeout_seconds": 600})).await;
     for (door, arguments) in [
@@ -239,7 +239,10 @@ async fn a_stricter_policy_holds_for_what_was_saved_before_it() {
         let server = Server::start_on(dir.path(), &stricter);
         for (door, arguments) in [("t", json!({})), ("omniforge_test_tool", json!({"name": "t"}))] {
             let (text, is_error) = server.call(door, arguments).await;
-            assert!(is_error && text.contains("approved") && !text.contains("RAN"), "{stricter:?} {door}: {text}");
+            assert!(
+                is_error && text.contains("before a person approves") && !text.contains("RAN"),
+                "{stricter:?} {door}: {text}"
+            );
         }
         let (text, _) = server.call("omniforge_get_tool", json!({"name": "t"})).await;
         assert!(text.contains("needs approval"), "{stricter:?}: {text}");

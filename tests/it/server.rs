@@ -14,7 +14,9 @@ pub struct Server {
     process: Child,
     pub url: String,
     pub token: String,
-    client: reqwest::Client,
+    /// What the server said when it was ready.
+    pub ready: Value,
+    pub client: reqwest::Client,
     _own_dir: Option<tempfile::TempDir>,
 }
 
@@ -49,7 +51,8 @@ impl Server {
         let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
         // A second installation of the TLS provider is no error.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { process, url: text("url"), token: text("token"), client: reqwest::Client::new(), _own_dir: None }
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        Self { process, url: text("url"), token: text("token"), ready, client, _own_dir: None }
     }
 
     /// One JSON-RPC request without a session; the response message.

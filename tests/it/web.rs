@@ -2,37 +2,29 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
+mod catalogue;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE};
 use omniforge::auth::Auth;
 use omniforge::clock::Clock;
 use omniforge::http::{Gate, problem};
-use omniforge::model::{Caller, Language, SandboxLevel, Timestamp};
+use omniforge::model::{Language, SandboxLevel, Timestamp};
 use omniforge::store::Store;
 use omniforge::tools::ToolState;
-use omniforge::web::{self, Pages, PagesError, ToolListing, ToolSummary, WebState};
+use omniforge::web::{self, ToolSummary, WebState};
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use catalogue::Catalogue;
+
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const FORM: &str = "application/x-www-form-urlencoded";
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
-
-/// The tools of a test, in place of the catalogue; `None` stands for a store that fails.
-struct Catalogue(Option<Vec<ToolSummary>>);
-
-#[async_trait]
-impl Pages for Catalogue {
-    async fn tools(&self, _: &Caller, limit: usize) -> Result<ToolListing, PagesError> {
-        let Some(tools) = &self.0 else { return Err(PagesError("the disk at /var/secret is gone".into())) };
-        Ok(ToolListing { tools: tools.iter().take(limit).cloned().collect(), total: tools.len() })
-    }
-}
 
 fn tool(name: &str, status: ToolState) -> ToolSummary {
     ToolSummary {

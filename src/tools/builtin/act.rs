@@ -105,11 +105,18 @@ impl Tools {
             let level = self.runner.sandbox().as_str();
             return Err(Failed::Refused(format!("`learn` needs the full sandbox; this server runs with `{level}`")));
         }
-        // Without its reach: then nothing of it needs an approval.
-        let learn = learn.then(|| Learning { secrets: std::mem::take(&mut definition.grants).secrets });
-        let learns = learn.is_some();
-        match self.test_run(call, (tested, learn), definition, arguments).await? {
-            Attended::Ended(done) => test_reply(&done, &warnings, learns).map(Answer::Reply),
+        let learning = learn.then(|| Learning { secrets: definition.grants.secrets.clone() });
+        let without = if learn {
+            definition = self.approvals.policy().without_reach(definition);
+            Vec::new()
+        } else {
+            let tool = tested.as_ref().map(|(tool, _, _)| tool);
+            let (allowed, without) = self.testable(tool, definition).await?;
+            definition = allowed;
+            without
+        };
+        match self.test_run(call, (tested, learning), definition, arguments).await? {
+            Attended::Ended(done) => test_reply(&done, &warnings, (learn, without)).map(Answer::Reply),
             waits => Ok(self.answer(waits, false)?),
         }
     }
@@ -152,7 +159,7 @@ impl Tools {
 }
 
 /// The answer, then what a test shows besides: run id, ending, times, log, both streams.
-fn test_reply(done: &Done, warnings: &[String], learns: bool) -> Handled {
+fn test_reply(done: &Done, warnings: &[String], (learns, without): (bool, Vec<String>)) -> Handled {
     let row = &done.row;
     let (reply, failed) = match done.reply.clone() {
         Ok(reply) => (reply, false),
@@ -173,6 +180,9 @@ fn test_reply(done: &Done, warnings: &[String], learns: bool) -> Handled {
         "warnings": warnings,
         "network": row.network,
     });
+    if !without.is_empty() {
+        report["ran_without"] = json!(without);
+    }
     if learns {
         report["proposed_network"] = json!(proposed(row.network.as_ref()));
     }

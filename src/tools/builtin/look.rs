@@ -45,7 +45,7 @@ impl Tools {
             map.insert("name".into(), json!(tool.name));
             map.insert("version".into(), json!(version.number));
             map.insert("versions".into(), state(&tool));
-            map.insert("status".into(), json!(self.status(&version)));
+            map.insert("status".into(), json!(self.status(&version).await?));
             map.insert("enabled".into(), json!(tool.enabled));
             map.insert("fingerprint".into(), json!(version.fingerprint));
             map.insert("saved_at".into(), json!(rfc3339(version.created_at)));
@@ -54,15 +54,16 @@ impl Tools {
     }
 
     /// `ready`, `installing`, `failed: …` or `needs approval: …`.
-    pub(super) fn status(&self, version: &ToolVersion) -> String {
-        let waits = self.policy.waits_for(&version.definition);
+    pub(super) async fn status(&self, version: &ToolVersion) -> Result<String, Failed> {
+        let waits = self.waits(version).await?;
         if !waits.is_empty() {
-            return format!("needs approval: {}", waits.join("; "));
+            let place = self.where_to_approve(&version.tool.0);
+            return Ok(format!("needs approval: {}. {place}", waits.join("; ")));
         }
-        match &version.definition.lock {
+        Ok(match &version.definition.lock {
             None => "ready".to_owned(),
             Some(lock) => self.environment_status(lock),
-        }
+        })
     }
 
     pub(super) async fn builtin_list(&self, call: BuiltinCall) -> Handled {

@@ -19,6 +19,7 @@ use super::domain::{Answer, CallError, CallRequest, Resume};
 use super::{Tools, internal};
 use crate::model::{CallReply, Caller, ClientFacts, Json, Tool};
 use crate::store::StoreError;
+use crate::trust::ApprovalError;
 
 pub use descriptors::Builtin;
 pub use save::SAVED;
@@ -65,6 +66,15 @@ impl From<StoreError> for Failed {
             }
             StoreError::NoSuchVersion { .. } | StoreError::NoSuchContent => Self::Refused(error.to_string()),
             other => Self::Broken(internal("the store failed", &other)),
+        }
+    }
+}
+
+impl From<ApprovalError> for Failed {
+    fn from(error: ApprovalError) -> Self {
+        match error {
+            ApprovalError::Store(error) => error.into(),
+            other => Self::Broken(internal("an approval can't be looked up", &other)),
         }
     }
 }

@@ -86,7 +86,7 @@ impl Tools {
         }
         let enabled = draft.enabled.unwrap_or(true);
         let Understood { definition, warnings } = self.understand(name.as_str(), draft, (None, None)).await?;
-        let version = self.new_version(caller, definition, "create".into(), None)?;
+        let version = self.new_version(caller, definition, "create".into(), None).await?;
         let new = NewTool { name: name.clone(), owner: caller.principal.clone(), enabled, version };
         let (tool, version) = self.write(move |store| async move { store.create_tool(&new).await }).await?;
         Ok(Saved { tool, version, verb: "Created", unchanged: false, warnings, before: None })
@@ -138,7 +138,7 @@ impl Tools {
         let kept = (note == "update").then_some(&before);
         let Understood { definition, warnings } =
             self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
-        let version = self.new_version(caller, definition, note.into(), Some(&tool))?;
+        let version = self.new_version(caller, definition, note.into(), Some(&tool)).await?;
         let id = tool.id.clone();
         let unchanged = text_of(&before)? == text_of(&version.definition)?;
         let (mut tool, version) = if unchanged {
@@ -182,7 +182,7 @@ impl Tools {
     async fn roll_back(&self, caller: &Caller, tool: Tool, number: VersionNumber) -> Result<Saved, Failed> {
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
         let before = Some(self.version(&tool.id, latest).await?.definition);
-        let version = self.new_version(caller, target.definition, format!("rollback to {number}"), Some(&tool))?;
+        let version = self.new_version(caller, target.definition, format!("rollback to {number}"), Some(&tool)).await?;
         let id = tool.id;
         let (tool, version) =
             self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
@@ -219,7 +219,7 @@ impl Tools {
         Ok(Understood { definition, warnings })
     }
 
-    fn new_version(
+    async fn new_version(
         &self,
         caller: &Caller,
         definition: ToolDefinition,
@@ -228,8 +228,23 @@ impl Tools {
     ) -> Result<NewVersion, Failed> {
         let fingerprint = trust::fingerprint(&definition)
             .map_err(|error| Failed::Broken(internal("a fingerprint could not be taken", &error)))?;
-        let serving = self.serving(&definition, tool);
+        let serving = self.serving(caller, &definition, tool).await?;
         Ok(NewVersion { definition, fingerprint, created_by: caller.principal.clone(), note, serving })
+    }
+
+    /// When a new version may serve.
+    async fn serving(
+        &self,
+        caller: &Caller,
+        definition: &ToolDefinition,
+        tool: Option<&Tool>,
+    ) -> Result<Serving, Failed> {
+        let id = tool.map(|tool| &tool.id);
+        let mut waits = !self.approvals.tool_waits(id, definition).await?.is_empty();
+        if let Some(id) = id.filter(|_| waits) {
+            waits = !self.approvals.return_to(caller, id, definition).await?;
+        }
+        Ok(if waits { Serving::NotYet } else { self.serving_if_approved(definition, tool) })
     }
 
     /// Writes to the catalogue in a task that a dropped request can't stop halfway: commit, then clear the cache and
@@ -303,8 +318,9 @@ impl Tools {
         if !requirements.is_empty() {
             let _ = writeln!(text, "Dependencies: {}", requirements.join(", "));
         }
-        let tool = self.installed(tool, &version, &call.lines.events).await?;
-        self.next_steps(&mut text, &tool, &version);
+        let waits = self.waits(&version).await?;
+        let tool = self.installed(tool, (&version, !waits.is_empty()), &call.lines.events).await?;
+        self.next_steps(&mut text, &tool, (&version, &waits));
         for warning in warnings {
             let _ = writeln!(text, "Warning: {warning}");
         }
@@ -313,12 +329,15 @@ impl Tools {
         Ok(CallReply { meta: Some(meta), ..CallReply::text(text.trim_end()) })
     }
 
-    fn next_steps(&self, text: &mut String, tool: &Tool, version: &ToolVersion) {
-        let waits = self.policy.waits_for(&version.definition);
+    fn next_steps(&self, text: &mut String, tool: &Tool, (version, waits): (&ToolVersion, &[String])) {
         if !waits.is_empty() {
             let serving =
                 tool.serving_version.map_or("no version serves".to_owned(), |n| format!("version {n} serves"));
-            let _ = writeln!(text, "Needs approval by a person: {}. Until then {serving}.", waits.join("; "));
+            let (asks, place) = (waits.join("; "), self.where_to_approve(&tool.id.0));
+            let _ = writeln!(text, "Needs approval by a person: {asks}. {place} Until then {serving}.");
+            if !self.approvals.policy().stops_all_code() {
+                let _ = writeln!(text, "omniforge_test_tool runs it meanwhile, without its reach.");
+            }
         }
         if let Some(lock) = &version.definition.lock {
             let _ = writeln!(text, "Environment: {}.", self.environment_status(lock));

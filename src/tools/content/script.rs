@@ -128,7 +128,7 @@ impl Tools {
             caller: caller.clone(),
             version: None,
             name,
-            content: Some(ContentCall { version: number, facts: purpose.facts() }),
+            content: Some(ContentCall { version: entry.version.clone(), facts: purpose.facts() }),
             definition: Arc::new(script.clone()),
             checks,
             arguments,

@@ -63,7 +63,7 @@ impl Tools {
     ) -> Handled {
         let item = self.owned_content(&call.caller, kind, name).await?;
         let version = self.content_version(&item, number.unwrap_or(item.latest_version)).await?;
-        let waits = self.content_waits_for(&version.definition);
+        let waits = self.approvals.content_waits(&version).await?;
         let mut definition = serde_json::to_value(&version.definition).unwrap_or_default();
         for script in ["/script", "/completions/script"] {
             if let Some(script) = definition.pointer_mut(script).and_then(Value::as_object_mut) {

@@ -114,7 +114,8 @@ impl Tools {
             return Err(taken(kind, &name));
         }
         let note = if existing.is_some() { "update" } else { "create" };
-        let version = self.new_content_version(caller, definition, files, note.to_owned())?;
+        let about = (existing.as_ref(), note.to_owned());
+        let version = self.new_content_version(caller, definition, files, about).await?;
         let mut saved = match existing {
             None => {
                 let owner = caller.principal.clone();
@@ -129,7 +130,7 @@ impl Tools {
         if let Some(enabled) = enabled.filter(|enabled| *enabled != saved.item.enabled) {
             saved.item = self.switch_content(&saved.item, enabled).await?;
         }
-        Ok(self.content_saved(caller, saved, (understood, warnings)).await)
+        self.content_saved(caller, saved, (understood, warnings)).await
     }
 
     async fn next_version(&self, item: ContentItem, version: NewContentVersion) -> Result<Saved, Failed> {
@@ -155,7 +156,9 @@ impl Tools {
         if let Some(number) = change.from_version {
             let files = saved.version.files.into_iter().map(|file| NewFile { file, bytes: None }).collect();
             let note = format!("rollback to {number}");
-            let version = self.new_content_version(&call.caller, saved.version.definition, files, note)?;
+            let version = self
+                .new_content_version(&call.caller, saved.version.definition, files, (Some(&saved.item), note))
+                .await?;
             saved = self.next_version(saved.item, version).await?;
             if saved.verb == "Saved" {
                 saved.verb = "Rolled back";
@@ -164,7 +167,7 @@ impl Tools {
         if let Some(enabled) = change.enabled {
             saved.item = self.switch_content(&saved.item, enabled).await?;
         }
-        Ok(self.content_saved(&call.caller, saved, (Vec::new(), Vec::new())).await)
+        self.content_saved(&call.caller, saved, (Vec::new(), Vec::new())).await
     }
 
     async fn switch_content(&self, item: &ContentItem, enabled: bool) -> Result<ContentItem, Failed> {
@@ -172,23 +175,23 @@ impl Tools {
         self.write_content(move |store| async move { store.set_content_enabled(&id, enabled).await }).await
     }
 
-    fn new_content_version(
+    async fn new_content_version(
         &self,
         caller: &Caller,
         definition: ContentDefinition,
         files: Vec<NewFile>,
-        note: String,
+        (item, note): (Option<&ContentItem>, String),
     ) -> Result<NewContentVersion, Failed> {
         let named: Vec<&ContentFile> = files.iter().map(|new| &new.file).collect();
-        let fingerprint = trust::fingerprint(&json!({"definition": definition, "files": named}))
+        let fingerprint = trust::content_fingerprint(&definition, &named)
             .map_err(|error| Failed::Broken(internal("a fingerprint could not be taken", &error)))?;
-        let serve = self.content_waits_for(&definition).is_empty();
+        let asks = definition.scripts().any(|script| !self.approvals.policy().waits_for(script).is_empty());
+        let approved = match item.filter(|_| asks) {
+            Some(item) => self.approvals.is_approved(&item.id.0, &fingerprint).await?,
+            None => false,
+        };
+        let serve = !asks || approved;
         Ok(NewContentVersion { definition, files, fingerprint, created_by: caller.principal.clone(), note, serve })
-    }
-
-    /// What a person must approve before this may be served; empty when nothing waits.
-    fn content_waits_for(&self, definition: &ContentDefinition) -> Vec<String> {
-        definition.scripts().flat_map(|script| self.policy.waits_for(script)).collect()
     }
 
     /// The caller's own content of that name; anybody's for an administrator.
@@ -217,7 +220,7 @@ impl Tools {
         caller: &Caller,
         saved: Saved,
         (understood, warnings): (Vec<String>, Vec<String>),
-    ) -> CallReply {
+    ) -> Handled {
         let Saved { item, version, verb } = saved;
         let kind = item.kind.as_str();
         let detail = json!({"version": version.number, "note": version.note, "enabled": item.enabled});
@@ -231,10 +234,11 @@ impl Tools {
             self.prepare(lock);
             let _ = writeln!(text, "Environment: {}.", self.environment_status(lock));
         }
-        let waits = self.content_waits_for(&version.definition);
+        let waits = self.approvals.content_waits(&version).await?;
         if !waits.is_empty() {
             let serving = item.serving_version.map_or("no version is served".to_owned(), |n| format!("version {n} is"));
-            let _ = writeln!(text, "Needs approval by a person: {}. Until then {serving}.", waits.join("; "));
+            let (asks, place) = (waits.join("; "), self.where_to_approve(&item.id.0));
+            let _ = writeln!(text, "Needs approval by a person: {asks}. {place} Until then {serving}.");
         } else if item.enabled {
             let _ = writeln!(text, "{}", schemas::how_to_use(&item));
         } else {
@@ -245,7 +249,7 @@ impl Tools {
         }
         let fact = json!({"version": version.number, "unchanged": verb == UNCHANGED});
         let meta = [(SAVED.to_owned(), fact)].into_iter().collect();
-        CallReply { meta: Some(meta), ..CallReply::text(text.trim_end()) }
+        Ok(CallReply { meta: Some(meta), ..CallReply::text(text.trim_end()) })
     }
 }
 

@@ -1,0 +1,40 @@
+//! The management API, `/api/v1/…`: what the pages can do, for programs with a bearer token.
+//!
+//! Errors are problem documents. It decides nothing: who may do what is decided where it is done.
+
+mod approvals;
+mod door;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+
+use crate::http::{Gate, Identify};
+use crate::tools::Tools;
+
+/// The most bytes of a request's body, and how long it may take.
+const BODY: (usize, Duration) = (1 << 20, Duration::from_secs(30));
+
+/// What the API is made from.
+#[derive(Clone)]
+pub struct ApiState {
+    /// Which hosts and origins are let in.
+    pub gate: Gate,
+    /// Who calls.
+    pub identify: Arc<dyn Identify>,
+    /// What is managed.
+    pub tools: Tools,
+}
+
+/// The routes. They have no fallback of their own, so that they can be merged with the other doors.
+pub fn router(state: ApiState) -> Router {
+    let state = Arc::new(state);
+    Router::new()
+        .route("/api/v1/approvals", get(approvals::list))
+        .route("/api/v1/approvals/{*id}", get(approvals::show).post(approvals::approve).delete(approvals::revoke))
+        .layer(from_fn_with_state(Arc::clone(&state), door::enter))
+        .with_state(state)
+}

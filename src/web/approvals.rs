@@ -1,0 +1,198 @@
+//! `/approvals`: what waits for a person, what it asks for, and the buttons.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+
+use super::reply::{page, see_other};
+use super::sign_in::{read, sign_in_page};
+use super::view::{Frame, Moment, Reader, Side, SignIn};
+use super::{Visitor, Web, WebError, cookie};
+use crate::model::{ApprovalState, Timestamp, VersionNumber};
+use crate::trust::{ApprovalError, ApproveRequest, Asked, Review, Waiting};
+
+/// A decision, with what was shown when it was made.
+#[derive(Deserialize)]
+pub(super) struct Decision {
+    csrf: String,
+    #[serde(rename = "do")]
+    action: String,
+    version: VersionNumber,
+    fingerprint: String,
+    note: String,
+}
+
+#[derive(Template)]
+#[template(path = "approvals.html")]
+struct ApprovalsPage {
+    frame: Frame,
+    side: Side,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    kind: &'static str,
+    version: VersionNumber,
+    serving: String,
+    asks: String,
+    saved: Moment,
+}
+
+#[derive(Template)]
+#[template(path = "approval.html")]
+struct ApprovalPage {
+    frame: Frame,
+    side: Side,
+    id: String,
+    name: String,
+    kind: &'static str,
+    version: VersionNumber,
+    serving: String,
+    saved: Moment,
+    waits: bool,
+    all_code: bool,
+    is_active: bool,
+    reach: Vec<Asked>,
+    base: Option<VersionNumber>,
+    diff: String,
+    fingerprint: String,
+    history: Vec<Decided>,
+}
+
+struct Decided {
+    state: &'static str,
+    version: VersionNumber,
+    note: String,
+    when: Moment,
+}
+
+/// `GET /approvals`.
+pub(super) async fn list(State(web): State<Arc<Web>>, headers: HeaderMap) -> Result<Response, WebError> {
+    let Some(visitor) = web.signed_in(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
+    let waiting = web.state.pages.waiting(&visitor.caller).await?;
+    let now = web.state.clock.now();
+    let side = Side::new(&web.site, &headers, reader(visitor), "approvals").with_waiting(waiting.len());
+    let rows = waiting.into_iter().map(|entry| Row::new(entry, now)).collect();
+    page(StatusCode::OK, &ApprovalsPage { frame: Frame::new(&web.site), side, rows })
+}
+
+/// `GET /approvals/{id}`.
+pub(super) async fn show(
+    State(web): State<Arc<Web>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, WebError> {
+    let Some(visitor) = web.signed_in(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
+    let review = web.state.pages.review(&visitor.caller, &id).await?;
+    let side = Side::new(&web.site, &headers, reader(visitor), "approvals");
+    let now = web.state.clock.now();
+    page(StatusCode::OK, &ApprovalPage::new(Frame::new(&web.site), side, review, now))
+}
+
+/// `POST /approvals/{id}`.
+pub(super) async fn decide(
+    State(web): State<Arc<Web>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    form: Result<Form<Decision>, FormRejection>,
+) -> Result<Response, WebError> {
+    if !web.site.sent_by_own_page(&headers) {
+        return Err(WebError::OtherSite);
+    }
+    let Decision { csrf, action, version, fingerprint, note } = read(form)?;
+    let session = match cookie::read(&web.site, &headers) {
+        Some(session_id) => web.state.auth.session(session_id).await?,
+        None => None,
+    };
+    let Some(session) = session else { return sign_in_page(&web, &headers, SignIn::NoLink) };
+    if !session.accepts_csrf(&csrf) {
+        return Err(WebError::StaleForm);
+    }
+    let pages = &web.state.pages;
+    match action.as_str() {
+        "approve" => pages.approve(&session.caller, &id, ApproveRequest { version, fingerprint, note }).await?,
+        "revoke" => pages.revoke_approval(&session.caller, &id).await?,
+        other => {
+            let detail = format!("`do` is `approve` or `revoke`, not `{other}`");
+            return Err(WebError::BadForm { status: StatusCode::BAD_REQUEST, detail });
+        }
+    }
+    Ok(see_other(&format!("{}/approvals", web.site.prefix())))
+}
+
+fn reader(visitor: Visitor) -> Reader {
+    Reader { name: visitor.caller.principal_name, csrf: visitor.csrf }
+}
+
+fn serving(version: Option<VersionNumber>) -> String {
+    version.map_or("No version serves meanwhile".to_owned(), |number| format!("Version {number} serves"))
+}
+
+impl Row {
+    fn new(entry: Waiting, now: Timestamp) -> Self {
+        Self {
+            id: entry.id,
+            name: entry.name,
+            kind: entry.kind,
+            version: entry.version,
+            serving: serving(entry.serving_version),
+            asks: entry.asks.join("; "),
+            saved: Moment::new(entry.saved_at, now),
+        }
+    }
+}
+
+impl ApprovalPage {
+    fn new(frame: Frame, side: Side, review: Review, now: Timestamp) -> Self {
+        let is_active = review.approvals.iter().any(|approval| approval.state == ApprovalState::Active);
+        let decided = review.approvals.into_iter().map(|approval| Decided {
+            state: match approval.state {
+                ApprovalState::Active => "Approved",
+                ApprovalState::Retired => "Retired",
+                ApprovalState::Revoked => "Taken back",
+            },
+            version: approval.version,
+            note: approval.note,
+            when: Moment::new(approval.ended_at.unwrap_or(approval.approved_at), now),
+        });
+        Self {
+            frame,
+            side,
+            name: review.entry.name,
+            kind: review.entry.kind,
+            version: review.entry.version,
+            serving: serving(review.entry.serving_version),
+            saved: Moment::new(review.entry.saved_at, now),
+            id: review.entry.id,
+            waits: review.waits,
+            all_code: review.all_code,
+            is_active,
+            reach: review.reach,
+            base: review.base_version,
+            diff: review.diff,
+            fingerprint: review.fingerprint,
+            history: decided.collect(),
+        }
+    }
+}
+
+impl From<ApprovalError> for WebError {
+    fn from(error: ApprovalError) -> Self {
+        let status = match &error {
+            ApprovalError::Forbidden => StatusCode::FORBIDDEN,
+            ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
+            ApprovalError::Changed(_) => StatusCode::CONFLICT,
+            ApprovalError::Wrong(_) => StatusCode::BAD_REQUEST,
+            ApprovalError::Store(_) | ApprovalError::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::Approval { status, error }
+    }
+}
