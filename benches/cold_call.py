@@ -1,12 +1,13 @@
 """A cold call of a trivial tool through HTTP, beside a bare start of the same interpreter that does nothing."""
 
-from measure import ROUNDS, Figures, Server, interpreter, spawn, text_of
+from measure import REFERENCE_START, ROUNDS, Figures, Server, interpreter, spawn, text_of
 
 TOOLS = {
     "python3": ("python", "def main():\n    return 'ok'\n", ["-c", "pass"]),
     "node": ("javascript", "exports.main = () => 'ok';\n", ["-e", "0"]),
 }
-MOST_MILLISECONDS = {"python": 15}
+# On a machine where `python3 -I -S -c pass` takes REFERENCE_START milliseconds; in proportion on any other.
+MOST_MILLISECONDS = 15
 MOST_RATIO = {"python": 1.3}
 
 
@@ -18,27 +19,28 @@ def main():
             continue
         name = f"cold_{language}"
         server.save(name, code, language=language)
-        bare, bare_without_site, cold = [], [], []
+        bare, bare_alone, cold = [], [], []
         for number in range(ROUNDS + 5):
             starts = [spawn(path, *nothing)]
             if language == "python":
-                starts.append(spawn(path, "-S", *nothing))
+                starts.append(spawn(path, "-I", "-S", *nothing))
             result, took = server.call(name)
             if text_of(result) != "ok":
                 raise SystemExit(f"the tool answered {result}")
             # The first ones warm the machine's caches.
             if number >= 5:
                 bare.append(starts[0])
-                bare_without_site.append(starts[-1])
+                bare_alone.append(starts[-1])
                 cold.append(took)
         print(f"# {path}")
         least = figures.milliseconds(f"{language}: bare start, {' '.join(nothing)}", bare)
-        most = figures.milliseconds(f"{language}: cold call through HTTP", cold, MOST_MILLISECONDS.get(language))
+        most = figures.milliseconds(f"{language}: cold call through HTTP", cold)
         figures.ratio(f"{language}: cold call ÷ bare start", most / least, MOST_RATIO.get(language))
         if language == "python":
             # What the machine's own `site-packages` does at each start (`*.pth`) is no tool's business.
-            least = figures.milliseconds("python: bare start without `site`, -S -c pass", bare_without_site)
-            figures.ratio("python: cold call ÷ bare start without `site`", most / least)
+            least = figures.milliseconds("python: bare start alone, -I -S -c pass", bare_alone)
+            figures.ratio("python: cold call ÷ bare start alone", most / least, MOST_MILLISECONDS / REFERENCE_START)
+            figures.milliseconds("python: cold call, on the reference machine", [most / least * REFERENCE_START])
     figures.exit()
 
 

@@ -3,16 +3,24 @@
 import pathlib
 import time
 
-from measure import ROUNDS, Figures, Server
+from measure import ROUNDS, Figures, Server, text_of
 
 # A tree of processes, each a session of its own, started by a parent that is gone: no group and no parent leads to them.
 CODE = """
 import os, time
 
+def fork():
+    # Those that are about to leave count against the limit of processes.
+    while True:
+        try:
+            return os.fork()
+        except BlockingIOError:
+            time.sleep(0.001)
+
 def main(children: int):
     for _ in range(children):
-        if os.fork() == 0:
-            if os.fork() == 0:
+        if fork() == 0:
+            if fork() == 0:
                 os.setsid()
                 with open("/proc/self/comm", "w") as name:
                     name.write("%s")
@@ -53,7 +61,7 @@ def main():
             # From the request to the whole answer, so the figure holds the way there and back as well.
             samples.append((time.perf_counter() - started - SECONDS) * 1000)
             alive = left_over()
-            if alive or not result.get("isError"):
+            if alive or "[timeout]" not in text_of(result):
                 raise SystemExit(f"{len(alive)} processes outlived their run, which ended as {result}")
     for children, samples in over.items():
         figures.milliseconds(f"deadline passed, {children} processes: answered after", samples, MOST_MILLISECONDS)

@@ -12,8 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ApiState, BODY};
 use crate::http::{is_preflight, json, problem, read_body, refused};
-use crate::store::StoreError;
-use crate::trust::ApprovalError;
+use crate::trust::{ApprovalError, SecretError};
 
 /// Middleware: tells who calls, and puts the caller into the request.
 pub(super) async fn enter(State(api): State<Arc<ApiState>>, mut request: Request, next: Next) -> Response {
@@ -56,15 +55,18 @@ pub(super) fn answer(status: StatusCode, value: &impl Serialize) -> Response {
 
 /// What went wrong with an approval, as a problem document.
 pub(super) fn wrong(error: &ApprovalError) -> Response {
-    let status = match error {
-        ApprovalError::Forbidden => StatusCode::FORBIDDEN,
-        ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
-        ApprovalError::Changed(_) => StatusCode::CONFLICT,
-        ApprovalError::Wrong(_) => StatusCode::BAD_REQUEST,
-        ApprovalError::Store(StoreError::NoSuchTool | StoreError::NoSuchContent) => StatusCode::NOT_FOUND,
-        ApprovalError::Store(_) | ApprovalError::Encode(_) => return failed(error),
-    };
-    problem(status, error.to_string())
+    match error.status() {
+        status if status.is_server_error() => failed(error),
+        status => problem(status, error.to_string()),
+    }
+}
+
+/// What went wrong with a secret, as a problem document.
+pub(super) fn secret_error(error: &SecretError) -> Response {
+    match error {
+        SecretError::Key(_) | SecretError::Store(_) => failed(error),
+        refused => problem(refused.status(), refused.to_string()),
+    }
 }
 
 /// Our own failure: logged under an id, which is all that is said of it.

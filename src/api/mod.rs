@@ -4,13 +4,14 @@
 
 mod approvals;
 mod door;
+mod secrets;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, put};
 
 use crate::http::{Gate, Identify};
 use crate::tools::Tools;
@@ -35,6 +36,8 @@ pub fn router(state: ApiState) -> Router {
     Router::new()
         .route("/api/v1/approvals", get(approvals::list))
         .route("/api/v1/approvals/{*id}", get(approvals::show).post(approvals::approve).delete(approvals::revoke))
+        .route("/api/v1/secrets", get(secrets::list))
+        .route("/api/v1/secrets/{name}", put(secrets::set).delete(secrets::delete))
         .layer(from_fn_with_state(Arc::clone(&state), door::enter))
         .with_state(state)
 }

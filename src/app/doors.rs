@@ -8,7 +8,7 @@ use crate::http::{Identify, IdentifyError, Ready};
 use crate::model::Caller;
 use crate::store::Store;
 use crate::tools::Tools;
-use crate::trust::{ApprovalError, ApproveRequest, Review, Waiting};
+use crate::trust::{ApprovalError, ApproveRequest, Review, SecretError, SecretSummary, Waiting};
 use crate::web::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// Tells who calls from the `Authorization` header.
@@ -73,6 +73,18 @@ impl Pages for Catalogue {
 
     async fn approve(&self, caller: &Caller, id: &str, request: ApproveRequest) -> Result<(), ApprovalError> {
         self.0.approve(caller, id, request).await.map(drop)
+    }
+
+    async fn secrets(&self, caller: &Caller) -> Result<Vec<SecretSummary>, SecretError> {
+        self.0.secrets.list(caller).await
+    }
+
+    async fn set_secret(&self, caller: &Caller, name: &str, value: &str, hosts: &[String]) -> Result<(), SecretError> {
+        self.0.secrets.set(caller, name, value, hosts).await
+    }
+
+    async fn delete_secret(&self, caller: &Caller, name: &str) -> Result<(), SecretError> {
+        self.0.secrets.delete(caller, name).await.map(drop)
     }
 
     async fn revoke_approval(&self, caller: &Caller, id: &str) -> Result<(), ApprovalError> {

@@ -18,7 +18,7 @@ use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, NetworkOptions, Runner, RunnerOptions, Spawner};
 use crate::store::{Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::{Approvals, Policy, ServerKey};
+use crate::trust::{Approvals, OperatorKey, Policy, Secrets, ServerKey};
 
 pub use serve::{ServeOutput, serve, stop_on_signal};
 use upkeep::Keeper;
@@ -53,8 +53,9 @@ impl App {
         private_dir(&settings.data_dir)
             .with_context(|| format!("cannot make the data directory {}", settings.data_dir.display()))?;
         let clock = Clock::system();
-        let key = ServerKey::open(&settings.data_dir)?;
+        let operator = OperatorKey::open(&settings.key, &settings.data_dir)?;
         let store = Store::open(&settings.data_dir, clock.clone()).await?;
+        let key = ServerKey::open(&store, &operator).await?;
         let auth = match settings.auth {
             AuthMode::Token => Auth::new(store.clone()).await?,
             AuthMode::None => Auth::anonymous(store.clone()).await?,
@@ -80,6 +81,7 @@ impl App {
             gate: Gate::new(GateOptions { slots: settings.slots, queue: settings.queue, wait: settings.queue_wait }),
             live: LiveRuns::default(),
             approvals: approvals(settings, &store, &key),
+            secrets: Secrets::new(store.clone(), &key),
             states: key.sealer("request state"),
             clock,
             lifecycle: lifecycle.clone(),

@@ -13,7 +13,7 @@ use crate::config::{Options, Settings};
 use crate::lifecycle::private_dir;
 use crate::model::{Caller, Scope, Scopes};
 use crate::store::{Serving, Store};
-use crate::trust::{Approvals, ApproveRequest, Review, ServerKey};
+use crate::trust::{Approvals, ApproveRequest, OperatorKey, Review, ServerKey};
 
 /// What to do with approvals.
 #[derive(Debug, clap::Subcommand)]
@@ -85,8 +85,9 @@ impl Place {
     async fn open(options: Options) -> anyhow::Result<Self> {
         let settings = Settings::resolve(options)?;
         private_dir(&settings.data_dir)?;
-        let key = ServerKey::open(&settings.data_dir)?;
+        let operator = OperatorKey::open(&settings.key, &settings.data_dir)?;
         let store = Store::open(&settings.data_dir, Clock::system()).await?;
+        let key = ServerKey::open(&store, &operator).await?;
         let auth = Auth::new(store.clone()).await?;
         let approvals = app::approvals(&settings, &store, &key);
         Ok(Self { caller: auth.owner_caller(Scopes::of(&[Scope::Approve, Scope::Admin])), store, approvals })

@@ -5,8 +5,10 @@ mod content_folder;
 mod doctor;
 mod folder;
 mod push;
+mod secret;
 mod stdio;
 mod token;
+mod unseen;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,9 @@ enum Command {
     /// What waits for a person, and what one has approved
     #[command(subcommand)]
     Approval(approval::Command),
+    /// Secrets, and the key that opens them
+    #[command(subcommand)]
+    Secret(secret::Command),
     /// Bearer tokens
     #[command(subcommand)]
     Token(token::Command),
@@ -77,6 +82,7 @@ pub fn main() -> ExitCode {
         }
         Command::Tool(Tool::Push(push)) => push::run(push),
         Command::Approval(command) => approval::run(command),
+        Command::Secret(command) => secret::run(command),
         Command::Token(command) => token::run(command),
         Command::Doctor(doctor) => doctor::run(doctor),
     };

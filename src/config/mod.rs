@@ -1,6 +1,7 @@
 //! Settings: flag over `OMNIFORGE_*` variable over `omniforge.toml` over default. The only place that reads the
 //! environment.
 
+mod key;
 mod network;
 mod options;
 mod packages;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+pub use key::{KeySource, KeyText};
 pub use options::{List, Options};
 
 use crate::model::{Ceilings, Limits, SandboxLevel};
@@ -102,6 +104,8 @@ pub struct Settings {
     pub public_url: Option<String>,
     /// Who must show a credential.
     pub auth: AuthMode,
+    /// Where the key is that opens approvals and secrets.
+    pub key: KeySource,
     /// How runs are confined.
     pub sandbox: SandboxLevel,
     /// What waits for approval.
@@ -196,6 +200,7 @@ impl Settings {
             data_dir,
             public_url: options.public_url.as_deref().map(public_url).transpose()?,
             auth,
+            key: key::source(options.key_file),
             sandbox,
             approval,
             allowed_hosts: options.allowed_hosts.unwrap_or_default().0,

@@ -115,6 +115,18 @@ impl HostPattern {
 }
 
 impl NetworkEntry {
+    /// Whether all that this entry means is among what the other one means; one without a port means every port there.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let ports = other.port.is_none() || other.port == self.port;
+        let below = |name: &str, base: &str| name.strip_suffix(base).is_some_and(|rest| rest.ends_with('.'));
+        ports
+            && match (&self.host, &other.host) {
+                (HostPattern::Name(name), HostPattern::Below(base)) => below(name, base),
+                (HostPattern::Below(inner), HostPattern::Below(outer)) => inner == outer || below(inner, outer),
+                (one, another) => one == another,
+            }
+    }
+
     /// Parses `host` or `host:port`.
     ///
     /// # Errors

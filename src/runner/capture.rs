@@ -1,10 +1,12 @@
 //! Captures an output stream: the first bytes inline, everything in a file once it no longer fits, all of it under a cap.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use super::mask::{Masker, StreamMask};
 use crate::model::Capture;
 
 /// One stream while it is captured. Keeps what it has when reading is cut short.
@@ -15,6 +17,7 @@ pub(super) struct StreamCapture {
     path: PathBuf,
     spool: Option<File>,
     total: u64,
+    mask: Option<StreamMask>,
 }
 
 /// Why reading ended.
@@ -27,8 +30,9 @@ pub(super) enum StreamEnd {
 }
 
 impl StreamCapture {
-    /// An empty capture. `path` is where the whole stream goes when it doesn't fit inline.
-    pub(super) fn new(inline_limit: u64, spool_limit: u64, path: PathBuf) -> Self {
+    /// An empty capture. `path` is where the whole stream goes when it doesn't fit inline; the limits are those of what is
+    /// kept inline and of all. What the masker knows is kept nowhere.
+    pub(super) fn new((inline_limit, spool_limit): (u64, u64), path: PathBuf, masker: Option<Arc<Masker>>) -> Self {
         Self {
             inline: Vec::new(),
             inline_limit: usize::try_from(inline_limit).unwrap_or(usize::MAX),
@@ -36,6 +40,7 @@ impl StreamCapture {
             path,
             spool: None,
             total: 0,
+            mask: masker.map(StreamMask::new),
         }
     }
 
@@ -53,7 +58,11 @@ impl StreamCapture {
             if read == 0 {
                 return Ok(StreamEnd::Closed);
             }
-            if !self.keep(&buffer[..read]).await? {
+            let fits = match self.mask.as_mut().map(|mask| mask.push(&buffer[..read])) {
+                Some(masked) => self.keep(&masked).await?,
+                None => self.keep(&buffer[..read]).await?,
+            };
+            if !fits {
                 return Ok(StreamEnd::Flooded);
             }
         }
@@ -85,6 +94,9 @@ impl StreamCapture {
     /// # Errors
     /// When the file can't be written.
     pub(super) async fn finish(mut self) -> std::io::Result<Capture> {
+        if let Some(rest) = self.mask.as_mut().map(StreamMask::finish) {
+            self.keep(&rest).await?;
+        }
         if let Some(file) = &mut self.spool {
             file.flush().await?;
         }
@@ -120,7 +132,7 @@ mod tests {
 
     async fn capture(inline: u64, spool: u64, chunks: &[&[u8]]) -> (StreamEnd, Capture, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
-        let mut capture = StreamCapture::new(inline, spool, directory.path().join("stdout"));
+        let mut capture = StreamCapture::new((inline, spool), directory.path().join("stdout"), None);
         let (mut reader, mut writer) = tokio::io::duplex(1 << 20);
         for chunk in chunks {
             writer.write_all(chunk).await.unwrap();

@@ -1,6 +1,8 @@
 //! The talk with the harness over its socket: the dispatch goes in; events, requests and the result come out; answers go
 //! back.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -8,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::frames::{self, Frame, FrameError, FrameReader};
 use super::host::{HostRefusal, HostRequest, RunClock, Said};
+use super::mask::Masker;
 use crate::model::Json;
 
 /// How many requests of one script may be open at once.
@@ -21,6 +24,8 @@ pub(super) struct Conversation<'a> {
     pub(super) clock: RunClock,
     /// The most bytes of a result.
     pub(super) result_limit: u64,
+    /// What takes secrets out of what it says.
+    pub(super) masker: Option<Arc<Masker>>,
 }
 
 impl Conversation<'_> {
@@ -32,7 +37,7 @@ impl Conversation<'_> {
         let (mut from_tool, mut to_tool) = control.split();
         let (answers, outgoing) = mpsc::channel(OPEN_REQUESTS);
         let receive = async {
-            let mut reader = FrameReader::new(self.result_limit);
+            let mut reader = FrameReader::new(self.result_limit, self.masker.clone());
             loop {
                 match reader.next(&mut from_tool).await? {
                     // A listener that is gone misses events; the run goes on. One that is behind is waited for.

@@ -1,6 +1,7 @@
 //! The harness's frames: a big-endian length, then that many bytes of JSON.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::mask::Masker;
 use crate::model::{Block, Json, Language, ReturnValue, RunEvent, Style, ToolException};
 
 /// What the harness is sent, once.
@@ -89,12 +91,13 @@ const LEAST_LIMIT: u64 = 1 << 20;
 pub(super) struct FrameReader {
     buffer: Vec<u8>,
     result_limit: u64,
+    masker: Option<Arc<Masker>>,
 }
 
 impl FrameReader {
-    /// A reader for results of at most so many bytes.
-    pub(super) fn new(result_limit: u64) -> Self {
-        Self { buffer: Vec::new(), result_limit }
+    /// A reader for results of at most so many bytes, and without the secrets that this masker knows.
+    pub(super) fn new(result_limit: u64, masker: Option<Arc<Masker>>) -> Self {
+        Self { buffer: Vec::new(), result_limit, masker }
     }
 
     /// The next frame; `None` at the end of the stream.
@@ -104,6 +107,10 @@ impl FrameReader {
     pub(super) async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some(bytes) = self.take()? {
+                let bytes = match &self.masker {
+                    Some(masker) => masker.json(bytes),
+                    None => bytes,
+                };
                 return parse(&bytes).map(Some);
             }
             self.buffer.reserve(16 << 10);
@@ -237,14 +244,14 @@ mod tests {
     }
 
     async fn read(bytes: Vec<u8>) -> Result<Option<Frame>, FrameError> {
-        FrameReader::new(1000).next(&mut bytes.as_slice()).await
+        FrameReader::new(1000, None).next(&mut bytes.as_slice()).await
     }
 
     #[tokio::test]
     async fn frames_follow_each_other() {
         let mut bytes = frame(r#"{"type":"progress","progress":1,"total":2}"#);
         bytes.extend(frame(r#"{"type":"return","kind":"value","value":{"a":1.10}}"#));
-        let (mut reader, mut stream) = (FrameReader::new(1000), bytes.as_slice());
+        let (mut reader, mut stream) = (FrameReader::new(1000, None), bytes.as_slice());
         let first = reader.next(&mut stream).await.unwrap();
         assert_eq!(first, Some(Frame::Event(RunEvent::Progress { progress: 1.0, total: Some(2.0), message: None })));
         let second = reader.next(&mut stream).await.unwrap();

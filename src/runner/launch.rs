@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::frames::Dispatch;
 use super::interpreters::Runtime;
 use super::layout::{Layout, text};
+use super::mask::Masker;
 use super::network::{NetworkOptions, Plan, RunNetwork, Serving};
 use super::process::Launch;
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
@@ -55,7 +56,11 @@ pub(super) fn prepare(
     let stdin = spawner::memory_file(request.arguments.get().as_bytes())
         .map_err(RunnerError::io("hold the arguments in memory"))?;
     let spools = spools(runtime_dir, request.id);
-    Ok((Launch { spec, stdin, frame, limits: request.limits.clone(), spools, network: None }, layout))
+    // A run that learns has placeholders in their place, which may be seen.
+    let secrets = request.secrets.iter().filter(|_| !matches!(request.network, RunNetwork::Learn));
+    let masker = Masker::new(secrets.map(|(_, value)| value.as_str())).map(Arc::new);
+    let limits = request.limits.clone();
+    Ok((Launch { spec, stdin, frame, limits, spools, network: None, masker }, layout))
 }
 
 /// Gives a launch the network of its run, where the run has one and the sandbox can hold it.

@@ -13,6 +13,7 @@ mod inspection;
 mod interpreters;
 mod launch;
 mod layout;
+mod mask;
 mod network;
 mod outcome;
 mod outputs;

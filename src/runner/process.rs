@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -21,6 +22,7 @@ use super::capture::{StreamCapture, StreamEnd};
 use super::conversation::Conversation;
 use super::frames::{Frame, FrameError};
 use super::host::{RunClock, Said};
+use super::mask::Masker;
 use super::network::Serving;
 use super::sandbox::spec::{Report, Spec};
 use super::sandbox::sys;
@@ -49,6 +51,8 @@ pub(super) struct Launch {
     pub(super) spools: [PathBuf; 2],
     /// What serves its network, where it has one.
     pub(super) network: Option<Serving>,
+    /// What takes its secrets out of all it says, where it has some.
+    pub(super) masker: Option<Arc<Masker>>,
 }
 
 /// Why the runner ended a process that hadn't ended by itself.
@@ -105,7 +109,7 @@ pub(super) async fn execute(
     cancel: &CancellationToken,
 ) -> Result<Finished, RunnerError> {
     let started = Instant::now();
-    let Launch { spec, stdin, frame, limits, spools, network } = launch;
+    let Launch { spec, stdin, frame, limits, spools, network, masker } = launch;
     let (channels, theirs) = Channels::open(frame.is_some()).map_err(RunnerError::io("open a run's pipes"))?;
     let descriptors: Vec<BorrowedFd<'_>> =
         [&theirs[0], &stdin].into_iter().chain(&theirs[1..]).map(AsFd::as_fd).collect();
@@ -116,12 +120,13 @@ pub(super) async fn execute(
     let over = CancellationToken::new();
     let (tell, news) = mpsc::channel(8);
     let [stdout_path, stderr_path] = spools;
-    let capture = |path| StreamCapture::new(limits.output_inline_bytes, limits.output_spool_bytes, path);
+    let limit = (limits.output_inline_bytes, limits.output_spool_bytes);
+    let capture = |path| StreamCapture::new(limit, path, masker.clone());
     let (mut stdout, mut stderr) = (capture(stdout_path), capture(stderr_path));
     let mut supervisor = Supervisor { network, ..Supervisor::new(channels.status, spec.level) };
     let clock = RunClock::new();
     let timer = Timer::new(started + limits.wall, &clock);
-    let conversation = Conversation { listener, clock, result_limit: limits.result_bytes };
+    let conversation = Conversation { listener, clock, result_limit: limits.result_bytes, masker: masker.clone() };
     let supervised = async {
         let result = supervisor.run(timer, cancel, news).await;
         over.cancel();
@@ -142,8 +147,18 @@ pub(super) async fn execute(
         stdout: stdout.finish().await.map_err(&lost)?,
         stderr: stderr.finish().await.map_err(&lost)?,
         wall: started.elapsed(),
-        network: supervisor.network.take().map(Serving::end),
+        network: supervisor.network.take().map(Serving::end).map(|used| unsaid(used, masker.as_deref())),
     })
+}
+
+/// A host's name can be made of a secret.
+fn unsaid(mut used: NetworkUse, masker: Option<&Masker>) -> NetworkUse {
+    for target in used.unreached.iter_mut().filter(|_| masker.is_some()) {
+        for text in [&mut target.host, &mut target.reason] {
+            *text = masker.map_or(String::new(), |masker| masker.text(text).into_owned());
+        }
+    }
+    used
 }
 
 /// The server's ends of what connects it to a process.

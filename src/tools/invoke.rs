@@ -21,6 +21,7 @@ use crate::model::{
     RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
+use crate::trust::SecretError;
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -180,6 +181,7 @@ impl Tools {
         if let Some(refusal) = self.unapproved(&invocation).await.map_err(Stopped::Internal)? {
             return Err(Stopped::Unapproved(refusal));
         }
+        let secrets = self.secrets_of(&invocation).await?;
         // Held until the run has ended, so that nobody removes it meanwhile.
         let (environment, _held) = match &invocation.definition.lock {
             None => (None, None),
@@ -210,7 +212,7 @@ impl Tools {
             limits: running.limits.clone(),
             environment,
             context: context(&invocation, running.row.id),
-            secrets: placeholders(&invocation),
+            secrets,
             network: network(&invocation),
         };
         let (listener, said) = mpsc::channel(256);
@@ -230,6 +232,20 @@ impl Tools {
         running.row.log = heard.log;
         running.missing = heard.missing;
         outcome.map_err(|error| Stopped::Internal(internal("a run could not be started", &error)))
+    }
+
+    /// The secrets that it was granted; placeholders where it only learns what it would reach.
+    async fn secrets_of(&self, invocation: &Invocation) -> Result<Vec<(String, String)>, Stopped> {
+        let grants = &invocation.definition.grants;
+        match &invocation.learn {
+            Some(learning) => Ok(placeholders(learning)),
+            None => self.secrets.values(&grants.secrets, &grants.network).await.map_err(|error| match error {
+                SecretError::Key(_) | SecretError::Store(_) => {
+                    Stopped::Internal(internal("secrets can't be read", &error))
+                }
+                refused => Stopped::Unset(refused.to_string()),
+            }),
+        }
     }
 
     /// The limits of a run of this definition, under the server's ceilings.
@@ -293,6 +309,8 @@ impl Running {
 /// Why a run ended before its process started.
 enum Stopped {
     Unapproved(String),
+    /// A secret is missing.
+    Unset(String),
     Cancelled,
     Busy(String),
     Install(String),
@@ -304,7 +322,7 @@ impl Stopped {
         row.ending = Some(if matches!(self, Self::Cancelled) { Ending::Cancelled } else { Ending::Error });
         let reply = match self {
             Self::Cancelled => Ok(CallReply::error("(no output)\n[cancelled]")),
-            Self::Unapproved(text) | Self::Busy(text) => Ok(CallReply::error(text)),
+            Self::Unapproved(text) | Self::Unset(text) | Self::Busy(text) => Ok(CallReply::error(text)),
             Self::Install(text) => Ok(CallReply::error(format!("(no output)\n[install] {text}"))),
             Self::Internal(error) => Err(error),
         };
@@ -319,9 +337,8 @@ impl Stopped {
 }
 
 /// What stands for the secrets of a run that learns.
-fn placeholders(invocation: &Invocation) -> Vec<(String, String)> {
-    let names = invocation.learn.iter().flat_map(|learning| &learning.secrets);
-    names.map(|name| (name.clone(), format!("placeholder-for-{name}"))).collect()
+fn placeholders(learning: &Learning) -> Vec<(String, String)> {
+    learning.secrets.iter().map(|name| (name.clone(), format!("placeholder-for-{name}"))).collect()
 }
 
 /// What the run may reach. Whether its version may serve with that was decided before.

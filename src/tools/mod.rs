@@ -38,7 +38,7 @@ use crate::lifecycle::Lifecycle;
 use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
 use crate::runner::{Environments, Runner};
 use crate::store::Store;
-use crate::trust::{Approvals, Sealer};
+use crate::trust::{Approvals, Sealer, Secrets};
 
 use arguments::Checks;
 use attend::Lines;
@@ -73,6 +73,8 @@ pub struct Parts {
     pub live: LiveRuns<RunEnd>,
     /// What waits for a person, and what one has approved.
     pub approvals: Approvals,
+    /// What runs with the grant get.
+    pub secrets: Secrets,
     /// Seals the states of calls that wait for their clients.
     pub states: Sealer,
     /// Time and ids.

@@ -1,5 +1,6 @@
 //! Approvals: bound to the fingerprint that a person was shown, and sealed with the server's key.
 
+use http::StatusCode;
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
@@ -53,6 +54,21 @@ pub enum ApprovalError {
     /// A definition can't be written as JSON.
     #[error("a definition cannot be written as JSON: {0}")]
     Encode(#[from] serde_json::Error),
+}
+
+impl ApprovalError {
+    /// The HTTP status that fits.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound(_) | Self::Store(StoreError::NoSuchTool | StoreError::NoSuchContent) => {
+                StatusCode::NOT_FOUND
+            }
+            Self::Changed(_) => StatusCode::CONFLICT,
+            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::Store(_) | Self::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
 }
 
 impl std::fmt::Debug for Approvals {

@@ -1,52 +1,31 @@
-//! The server's key: one secret per data directory, from which every other key is derived.
-
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+//! The server's key, from which every other key is derived; and what seals with those.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
-/// The key's file in the data directory.
-const FILE: &str = "server.key";
+use super::operator_key::{KeyError, OperatorKey};
+use crate::store::{SealedKey, Store, StoreError};
+
 const BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
+/// What a sealed server key is bound to.
+const CONTEXT: &[u8] = b"server key";
 
-/// 256 random bits that never leave the server.
+/// 256 random bits that never leave the server but sealed.
 #[derive(Clone)]
 pub struct ServerKey([u8; BYTES]);
 
-/// Why there is no key.
+/// Why the server's key can't be had.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// The file can't be read or written.
-    #[error("cannot use the server's key {}: {source}", .path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Others can read it.
-    #[error("the server's key {} can be read by others (mode {mode:o}); make it yours alone: chmod 600", .path.display())]
-    Open {
-        /// Which file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// It isn't a key.
-    #[error("the server's key {} has not {BYTES} bytes; put the right file back from a backup", .path.display())]
-    Malformed {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes: {0}")]
-    Random(getrandom::Error),
+pub enum ServerKeyError {
+    /// The operator's key can't.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl std::fmt::Debug for ServerKey {
@@ -56,51 +35,55 @@ impl std::fmt::Debug for ServerKey {
 }
 
 impl ServerKey {
-    /// The key of a data directory; made (mode 0600) where there is none.
+    /// The key of a store; made at its first use. Where the operator's key opens none of those that there are, a new one is
+    /// made, under which nothing of before is approved or can be read, until the right key is back.
     ///
     /// # Errors
-    /// [`KeyError`].
-    pub fn open(data_dir: &Path) -> Result<Self, KeyError> {
-        let path = data_dir.join(FILE);
-        match Self::read(&path) {
-            Err(KeyError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Self::create(data_dir, &path)?;
-                Self::read(&path)
+    /// [`ServerKeyError`].
+    pub async fn open(store: &Store, operator: &OperatorKey) -> Result<Self, ServerKeyError> {
+        loop {
+            let known = store.sealed_keys().await?;
+            if let Some((key, _)) = opened(&known, operator) {
+                return Ok(key);
             }
-            found => found,
+            if !known.is_empty() {
+                tracing::warn!(
+                    "The key file is not the one that this data directory was made with: approvals and secrets of before \
+                     don't count until the right one is back"
+                );
+            }
+            let mut key = Self([0; BYTES]);
+            getrandom::fill(&mut key.0).map_err(KeyError::Random)?;
+            // Else another process was faster.
+            if store.add_sealed_key(&operator.sealer().seal(&key.0, CONTEXT)?, &known).await? {
+                return Ok(key);
+            }
         }
     }
 
-    fn read(path: &Path) -> Result<Self, KeyError> {
-        let failed = |source| KeyError::File { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(failed)?;
-        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(KeyError::Open { path: path.to_owned(), mode });
+    /// Seals the key with a new operator's key as well, so that both open it; what seals it until now, to be forgotten once
+    /// the new one is in its place.
+    ///
+    /// # Errors
+    /// [`ServerKeyError`].
+    pub async fn seal_anew(&self, store: &Store, new: &OperatorKey) -> Result<Vec<SealedKey>, ServerKeyError> {
+        let sealed = new.sealer().seal(&self.0, CONTEXT)?;
+        loop {
+            let known = store.sealed_keys().await?;
+            if store.add_sealed_key(&sealed, &known).await? {
+                return Ok(known);
+            }
         }
-        let mut bytes = Vec::with_capacity(BYTES);
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        let key = bytes.try_into().map_err(|_| KeyError::Malformed { path: path.to_owned() })?;
-        Ok(Self(key))
     }
 
-    /// Writes a fresh key beside its place and links it there, so that of two processes one wins whole.
-    fn create(data_dir: &Path, path: &Path) -> Result<(), KeyError> {
-        let failed = |source| KeyError::File { path: path.to_owned(), source };
-        let mut key = [0; BYTES];
-        getrandom::fill(&mut key).map_err(KeyError::Random)?;
-        let draft = data_dir.join(format!("{FILE}.{}", uuid::Uuid::new_v4()));
-        let written = (|| {
-            let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft)?;
-            file.write_all(&key)?;
-            file.sync_all()?;
-            match std::fs::hard_link(&draft, path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                linked => linked,
-            }
-        })();
-        let removed = std::fs::remove_file(&draft);
-        written.and(removed).map_err(failed)
+    /// The sealed keys that this operator's key does not open, where it opens one: nothing needs them any more.
+    ///
+    /// # Errors
+    /// [`ServerKeyError`].
+    pub async fn outdated(store: &Store, operator: &OperatorKey) -> Result<Vec<SealedKey>, ServerKeyError> {
+        let known = store.sealed_keys().await?;
+        let Some((_, id)) = opened(&known, operator) else { return Ok(Vec::new()) };
+        Ok(known.into_iter().filter(|key| key.id != id).collect())
     }
 
     /// A key for one purpose.
@@ -110,8 +93,17 @@ impl ServerKey {
 
     /// What seals and opens texts for one purpose.
     pub fn sealer(&self, purpose: &str) -> Sealer {
-        Sealer { cipher: XChaCha20Poly1305::new(&self.derive(purpose).into()) }
+        Sealer::new(self.derive(purpose))
     }
+}
+
+/// The newest key that this operator's key opens, and its id.
+fn opened(known: &[SealedKey], operator: &OperatorKey) -> Option<(ServerKey, String)> {
+    let sealer = operator.sealer();
+    known.iter().find_map(|key| {
+        let bytes = sealer.open(&key.sealed, CONTEXT)?.try_into().ok()?;
+        Some((ServerKey(bytes), key.id.clone()))
+    })
 }
 
 /// Seals bytes into texts that only this server can read or make (XChaCha20-Poly1305).
@@ -127,6 +119,10 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
+    pub(super) fn new(key: [u8; BYTES]) -> Self {
+        Self { cipher: XChaCha20Poly1305::new(&key.into()) }
+    }
+
     /// Seals bytes, bound to `context`: base64url of nonce and ciphertext.
     ///
     /// # Errors
@@ -151,31 +147,11 @@ impl Sealer {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
-    fn a_key_is_made_once_and_found_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let keys: Vec<ServerKey> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| ServerKey::open(directory.path()).unwrap())).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert!(keys.iter().all(|key| key.0 == keys[0].0));
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        let path = directory.path().join(FILE);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(ServerKey::open(directory.path()), Err(KeyError::Open { mode: 0o640, .. })));
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        std::fs::write(&path, "short").unwrap();
-        assert!(matches!(ServerKey::open(directory.path()), Err(KeyError::Malformed { .. })));
-    }
-
-    #[test]
     fn only_the_same_purpose_and_context_open_a_seal() {
-        let directory = tempfile::tempdir().unwrap();
-        let key = ServerKey::open(directory.path()).unwrap();
+        let key = ServerKey([7; BYTES]);
         let (sealer, sealed) = (key.sealer("a"), key.sealer("a").seal(b"text", b"context").unwrap());
         assert_eq!(sealer.open(&sealed, b"context").as_deref(), Some(&b"text"[..]));
         assert_ne!(sealed, sealer.seal(b"text", b"context").unwrap());

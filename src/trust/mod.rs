@@ -4,11 +4,15 @@
 mod approvals;
 mod fingerprint;
 mod key;
+mod operator_key;
 mod policy;
 mod review;
+mod secrets;
 
 pub use approvals::{ApprovalError, Approvals, ApproveRequest};
 pub use fingerprint::{content_fingerprint, fingerprint};
-pub use key::{KeyError, Sealer, ServerKey};
+pub use key::{Sealer, ServerKey, ServerKeyError};
+pub use operator_key::{KeyError, NextKey, OperatorKey};
 pub use policy::Policy;
 pub use review::{Asked, Review, Reviewed, Waiting};
+pub use secrets::{SecretError, SecretSummary, Secrets};

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::reply::{page, see_other};
 use super::sign_in::{read, sign_in_page};
 use super::view::{Frame, Moment, Reader, Side, SignIn};
-use super::{Visitor, Web, WebError, cookie};
+use super::{Visitor, Web, WebError};
 use crate::model::{ApprovalState, Timestamp, VersionNumber};
 use crate::trust::{ApprovalError, ApproveRequest, Asked, Review, Waiting};
 
@@ -104,22 +104,12 @@ pub(super) async fn decide(
     headers: HeaderMap,
     form: Result<Form<Decision>, FormRejection>,
 ) -> Result<Response, WebError> {
-    if !web.site.sent_by_own_page(&headers) {
-        return Err(WebError::OtherSite);
-    }
     let Decision { csrf, action, version, fingerprint, note } = read(form)?;
-    let session = match cookie::read(&web.site, &headers) {
-        Some(session_id) => web.state.auth.session(session_id).await?,
-        None => None,
-    };
-    let Some(session) = session else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    if !session.accepts_csrf(&csrf) {
-        return Err(WebError::StaleForm);
-    }
+    let Some(caller) = web.sender(&headers, &csrf).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
     let pages = &web.state.pages;
     match action.as_str() {
-        "approve" => pages.approve(&session.caller, &id, ApproveRequest { version, fingerprint, note }).await?,
-        "revoke" => pages.revoke_approval(&session.caller, &id).await?,
+        "approve" => pages.approve(&caller, &id, ApproveRequest { version, fingerprint, note }).await?,
+        "revoke" => pages.revoke_approval(&caller, &id).await?,
         other => {
             let detail = format!("`do` is `approve` or `revoke`, not `{other}`");
             return Err(WebError::BadForm { status: StatusCode::BAD_REQUEST, detail });
@@ -128,7 +118,7 @@ pub(super) async fn decide(
     Ok(see_other(&format!("{}/approvals", web.site.prefix())))
 }
 
-fn reader(visitor: Visitor) -> Reader {
+pub(super) fn reader(visitor: Visitor) -> Reader {
     Reader { name: visitor.caller.principal_name, csrf: visitor.csrf }
 }
 
@@ -186,13 +176,6 @@ impl ApprovalPage {
 
 impl From<ApprovalError> for WebError {
     fn from(error: ApprovalError) -> Self {
-        let status = match &error {
-            ApprovalError::Forbidden => StatusCode::FORBIDDEN,
-            ApprovalError::NotFound(_) => StatusCode::NOT_FOUND,
-            ApprovalError::Changed(_) => StatusCode::CONFLICT,
-            ApprovalError::Wrong(_) => StatusCode::BAD_REQUEST,
-            ApprovalError::Store(_) | ApprovalError::Encode(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::Approval { status, error }
+        Self::Refused { status: error.status(), error: Box::new(error) }
     }
 }

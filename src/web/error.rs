@@ -17,7 +17,6 @@ use super::view::ErrorPage;
 use crate::auth::AuthError;
 use crate::http::problem;
 use crate::store::StoreError;
-use crate::trust::ApprovalError;
 
 /// Longer problem documents than this are not ours.
 const PROBLEM_LIMIT: usize = 64 << 10;
@@ -42,13 +41,13 @@ pub(super) enum WebError {
         /// What is wrong with it.
         detail: String,
     },
-    /// An approval is refused or fails.
+    /// What was asked is refused, or fails.
     #[error("{error}")]
-    Approval {
+    Refused {
         /// The status that fits.
         status: StatusCode,
         /// Why.
-        error: ApprovalError,
+        error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The product can't answer.
     #[error(transparent)]
@@ -69,7 +68,7 @@ impl WebError {
         match self {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::OtherSite | Self::StaleForm => StatusCode::FORBIDDEN,
-            Self::BadForm { status, .. } | Self::Approval { status, .. } => *status,
+            Self::BadForm { status, .. } | Self::Refused { status, .. } => *status,
             Self::Pages(_) | Self::Auth(_) | Self::Session(_) | Self::Render(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -9,6 +9,7 @@ mod error;
 mod home;
 mod pages;
 mod reply;
+mod secrets;
 mod sign_in;
 mod site;
 mod view;
@@ -32,8 +33,8 @@ use site::Site;
 
 pub use pages::{Pages, PagesError, ToolListing, ToolSummary};
 
-/// No form of this pages is longer.
-const FORM_LIMIT: usize = 16 << 10;
+/// No form is longer; the longest is that of a secret, escaped.
+const FORM_LIMIT: usize = 256 << 10;
 
 /// What the pages are made from.
 #[derive(Clone)]
@@ -73,6 +74,7 @@ pub fn router(state: WebState) -> Router {
         .route("/", get(home::home))
         .route("/approvals", get(approvals::list))
         .route("/approvals/{id}", get(approvals::show).post(approvals::decide))
+        .route("/secrets", get(secrets::list).post(secrets::change))
         .route("/signin", get(sign_in::no_link).post(sign_in::sign_in))
         .route("/signin/{code}", get(sign_in::link))
         .route("/signout", post(sign_in::sign_out))
@@ -123,6 +125,19 @@ impl Web {
     /// Who is signed in, as only a sign-in link makes one: not whoever comes where no credential is asked for.
     async fn signed_in(&self, headers: &HeaderMap) -> Result<Option<Visitor>, WebError> {
         Ok(self.visitor(headers).await?.filter(|visitor| visitor.csrf.is_some()))
+    }
+
+    /// Who sent a form, from one of our own pages and with the session's token; `None` where nobody is signed in.
+    async fn sender(&self, headers: &HeaderMap, csrf: &str) -> Result<Option<Caller>, WebError> {
+        if !self.site.sent_by_own_page(headers) {
+            return Err(WebError::OtherSite);
+        }
+        let Some(session_id) = cookie::read(&self.site, headers) else { return Ok(None) };
+        match self.state.auth.session(session_id).await? {
+            Some(session) if session.accepts_csrf(csrf) => Ok(Some(session.caller)),
+            Some(_) => Err(WebError::StaleForm),
+            None => Ok(None),
+        }
     }
 
     /// Who sent the request: the session's principal, or everybody where no credential is asked for.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::model::{Caller, Language, Timestamp, VersionNumber};
 use crate::tools::ToolState;
-use crate::trust::{ApprovalError, ApproveRequest, Review, Waiting};
+use crate::trust::{ApprovalError, ApproveRequest, Review, SecretError, SecretSummary, Waiting};
 
 /// What the pages need of the product.
 #[async_trait]
@@ -32,6 +32,24 @@ pub trait Pages: Send + Sync + 'static {
     /// # Errors
     /// [`ApprovalError`].
     async fn approve(&self, caller: &Caller, id: &str, request: ApproveRequest) -> Result<(), ApprovalError>;
+
+    /// The secrets, without values.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    async fn secrets(&self, caller: &Caller) -> Result<Vec<SecretSummary>, SecretError>;
+
+    /// Sets a secret.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    async fn set_secret(&self, caller: &Caller, name: &str, value: &str, hosts: &[String]) -> Result<(), SecretError>;
+
+    /// Deletes a secret, where there is one.
+    ///
+    /// # Errors
+    /// [`SecretError`].
+    async fn delete_secret(&self, caller: &Caller, name: &str) -> Result<(), SecretError>;
 
     /// Takes an approval back, where there is one.
     ///

@@ -13,6 +13,7 @@ mod network;
 mod probes;
 mod product;
 mod saving;
+mod secrets;
 mod server;
 mod store_contract;
 mod web;

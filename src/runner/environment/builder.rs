@@ -163,7 +163,7 @@ impl Builder {
         let stdin =
             memory_file(command.stdin.as_bytes()).map_err(RunnerError::io("hold the requirements in memory"))?;
         let spools = launch::spools(&self.runtime_dir, id);
-        Ok((Launch { spec, stdin, frame: None, limits, spools, network: None }, layout))
+        Ok((Launch { spec, stdin, frame: None, limits, spools, network: None, masker: None }, layout))
     }
 
     /// Adds a path of the host, unless it can be seen anyway: nothing can be mounted below a read-only mount.

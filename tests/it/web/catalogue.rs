@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use omniforge::model::Caller;
-use omniforge::trust::{ApprovalError, ApproveRequest, Review, Waiting};
+use omniforge::trust::{ApprovalError, ApproveRequest, Review, SecretError, SecretSummary, Waiting};
 use omniforge::web::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// The tools of a test, in place of the catalogue; `None` stands for a store that fails.
@@ -26,6 +26,18 @@ impl Pages for Catalogue {
 
     async fn approve(&self, _: &Caller, id: &str, _: ApproveRequest) -> Result<(), ApprovalError> {
         Err(ApprovalError::NotFound(id.to_owned()))
+    }
+
+    async fn secrets(&self, _: &Caller) -> Result<Vec<SecretSummary>, SecretError> {
+        Ok(Vec::new())
+    }
+
+    async fn set_secret(&self, _: &Caller, _: &str, _: &str, _: &[String]) -> Result<(), SecretError> {
+        Err(SecretError::Forbidden)
+    }
+
+    async fn delete_secret(&self, _: &Caller, _: &str) -> Result<(), SecretError> {
+        Err(SecretError::Forbidden)
     }
 
     async fn revoke_approval(&self, _: &Caller, id: &str) -> Result<(), ApprovalError> {

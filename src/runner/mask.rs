@@ -1,0 +1,298 @@
+//! Takes secrets out of what a run says, before anything else of the server sees it.
+//!
+//! It guards against accidents: a script that wants to tell a secret can always change its form. What keeps a secret is
+//! the network grant.
+
+use std::borrow::Cow;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Shorter values are not masked: they would be found everywhere.
+const SHORTEST: usize = 8;
+/// What stands in a secret's place.
+const MASK: &str = "***";
+/// What a URL leaves as it is.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Finds the secrets of one run, in every form that programs give them: as they are, as base64, in URLs, in JSON, as hex; in
+/// any case.
+#[derive(Debug)]
+pub(crate) struct Masker {
+    finder: AhoCorasick,
+    forms: Vec<Vec<u8>>,
+    longest: usize,
+}
+
+impl Masker {
+    /// A masker for these values; none where there is nothing to mask.
+    pub(super) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut forms: Vec<Vec<u8>> = values.flat_map(forms).filter(|form| form.len() >= SHORTEST).collect();
+        forms.sort();
+        forms.dedup();
+        let longest = forms.iter().map(Vec::len).max()?;
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .ascii_case_insensitive(true)
+            .build(&forms)
+            .expect("a few secrets of limited size make no automaton that is too large");
+        Some(Self { finder, forms, longest })
+    }
+
+    /// The text without secrets.
+    pub(super) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if !self.finder.is_match(text) {
+            return Cow::Borrowed(text);
+        }
+        let patterns = self.forms.len();
+        Cow::Owned(self.finder.replace_all(text, &vec![MASK; patterns]))
+    }
+
+    /// The JSON without secrets: in strings, names and numbers. A number that holds one becomes a string.
+    pub(super) fn json(&self, bytes: Vec<u8>) -> Vec<u8> {
+        if !self.may_hold(&bytes) {
+            return bytes;
+        }
+        // What is no JSON is refused by whoever reads it.
+        let Ok(raw) = serde_json::from_slice::<&RawValue>(&bytes) else { return bytes };
+        let mut masked = String::with_capacity(bytes.len());
+        self.write(raw, &mut masked);
+        masked.into_bytes()
+    }
+
+    /// Whether there may be one in this JSON: as it is written, or behind its escapes.
+    fn may_hold(&self, json: &[u8]) -> bool {
+        json.contains(&b'\\') || self.finder.is_match(json)
+    }
+
+    /// Level by level, so that numbers keep their digits.
+    fn write(&self, raw: &RawValue, out: &mut String) {
+        let text = raw.get();
+        if !self.may_hold(text.as_bytes()) {
+            out.push_str(text);
+            return;
+        }
+        match text.as_bytes().first() {
+            Some(b'{') => {
+                let members: Members<'_> = serde_json::from_str(text).unwrap_or_default();
+                out.push('{');
+                for (place, (name, value)) in members.0.into_iter().enumerate() {
+                    out.push_str(if place == 0 { "" } else { "," });
+                    out.push_str(&Value::from(self.text(&name).into_owned()).to_string());
+                    out.push(':');
+                    self.write(value, out);
+                }
+                out.push('}');
+            }
+            Some(b'[') => {
+                let items: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+                out.push('[');
+                for (place, item) in items.into_iter().enumerate() {
+                    out.push_str(if place == 0 { "" } else { "," });
+                    self.write(item, out);
+                }
+                out.push(']');
+            }
+            Some(b'"') => {
+                let string: String = serde_json::from_str(text).unwrap_or_default();
+                let masked = self.text(&string).into_owned();
+                if masked == string {
+                    out.push_str(text);
+                } else {
+                    out.push_str(&Value::from(masked).to_string());
+                }
+            }
+            _ => out.push_str(&Value::from(MASK).to_string()),
+        }
+    }
+
+    /// Where the end of these bytes may be the beginning of a secret: what is before can be passed on.
+    fn safe(&self, bytes: &[u8]) -> usize {
+        let start = bytes.len().saturating_sub(self.longest - 1);
+        (start..bytes.len())
+            .find(|at| {
+                let rest = &bytes[*at..];
+                self.forms.iter().any(|form| form.len() > rest.len() && form[..rest.len()].eq_ignore_ascii_case(rest))
+            })
+            .unwrap_or(bytes.len())
+    }
+}
+
+/// The members of an object, in order; also those whose name comes twice.
+#[derive(Default)]
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> serde::de::Visitor<'de> for Visit {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Visit).map(Members)
+    }
+}
+
+/// A stream without secrets, also those that come in pieces.
+#[derive(Debug)]
+pub(super) struct StreamMask {
+    masker: std::sync::Arc<Masker>,
+    /// What may be the beginning of a secret.
+    held: Vec<u8>,
+}
+
+impl StreamMask {
+    pub(super) fn new(masker: std::sync::Arc<Masker>) -> Self {
+        Self { masker, held: Vec::new() }
+    }
+
+    /// Takes the next bytes; what can be passed on of all so far.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(bytes);
+        let mut out = Vec::with_capacity(self.held.len());
+        let mut at = 0;
+        for found in self.masker.finder.find_iter(&self.held) {
+            out.extend_from_slice(&self.held[at..found.start()]);
+            out.extend_from_slice(MASK.as_bytes());
+            at = found.end();
+        }
+        let safe = at + self.masker.safe(&self.held[at..]);
+        out.extend_from_slice(&self.held[at..safe]);
+        self.held.drain(..safe);
+        out
+    }
+
+    /// What is left at the end.
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// The forms in which a value may be said.
+fn forms(value: &str) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST);
+    for text in [value, value.trim()].into_iter().chain(lines) {
+        // A value of many lines, most of them short, is masked as a whole.
+        if text.len() < SHORTEST {
+            continue;
+        }
+        let in_json = |text: &str| {
+            let quoted = Value::from(text).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        let json = in_json(text);
+        let ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { escaped(c) }).collect();
+        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let percent = utf8_percent_encode(text, UNRESERVED).to_string();
+        let form = percent.replace("%20", "+");
+        for said in
+            [text, &json, &ascii, &json.replace('/', "\\/"), &in_json(&json), &in_json(&ascii), &hex, &percent, &form]
+        {
+            forms.push(said.as_bytes().to_vec());
+        }
+        forms.extend((0..3).flat_map(|before| inside_base64(text.as_bytes(), before)));
+    }
+    forms
+}
+
+/// How JSON escapes a character that isn't ASCII.
+fn escaped(c: char) -> String {
+    c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+/// What of a value's base64 does not depend on its neighbours, where so many bytes (modulo 3) come before it.
+fn inside_base64(value: &[u8], before: usize) -> [Vec<u8>; 2] {
+    let padded = [&[0; 3][..before], value].concat();
+    // The first characters hold bits of what comes before, the last one those of what comes after.
+    let start = (before * 8).div_ceil(6);
+    let end = padded.len() * 8 / 6;
+    [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)]
+        .map(|text| text.as_bytes()[start.min(end)..end].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    const VALUE: &str = "s3cr€t/value+\"of\" them & all";
+
+    fn masker() -> Masker {
+        Masker::new([VALUE].into_iter()).unwrap()
+    }
+
+    #[test]
+    fn every_form_is_found() {
+        let masker = masker();
+        let hex: String = VALUE.bytes().map(|byte| format!("{byte:02X}")).collect();
+        let mut said = vec![VALUE.to_owned(), VALUE.to_uppercase(), hex];
+        said.push(Value::from(VALUE).to_string());
+        said.push(r#""s3cr\u20act\/value+\"of\" them & all""#.replace("\\/", "/"));
+        said.push(utf8_percent_encode(VALUE, UNRESERVED).to_string());
+        said.push(utf8_percent_encode(VALUE, NON_ALPHANUMERIC).to_string().replace("%2E", "."));
+        for before in ["", "a", "ab", "abc", "user:"] {
+            said.push(STANDARD.encode(format!("{before}{VALUE}:after")));
+            said.push(URL_SAFE_NO_PAD.encode(format!("{before}{VALUE}")));
+        }
+        for text in said {
+            let masked = masker.text(&text);
+            assert!(masked.contains(MASK) && masked.len() <= 20, "{text} became {masked}");
+        }
+        assert_eq!(masker.text("nothing here"), "nothing here");
+    }
+
+    #[test]
+    fn values_that_are_short_or_none_need_no_masker() {
+        assert!(Masker::new(["1234567", "", " \n"].into_iter()).is_none());
+        assert!(Masker::new(std::iter::empty()).is_none());
+    }
+
+    #[test]
+    fn chunks_hide_nothing_and_hold_nothing_back_for_good() {
+        let text = format!("before {VALUE}{VALUE} after s3cr€t/val");
+        for size in 1..text.len() {
+            let mut mask = StreamMask::new(Arc::new(masker()));
+            let mut out: Vec<u8> = text.as_bytes().chunks(size).flat_map(|chunk| mask.push(chunk)).collect();
+            out.extend(mask.finish());
+            assert_eq!(String::from_utf8(out).unwrap(), "before ****** after s3cr€t/val", "{size}");
+        }
+    }
+
+    #[test]
+    fn json_stays_json_and_numbers_keep_their_digits() {
+        let masker = Masker::new([VALUE, "12345678"].into_iter()).unwrap();
+        let value = Value::from(VALUE);
+        let text = format!(r#"{{"a":[{value},1.10,9912345678.5],{value}:"x","b":{{"n":1.000,"n":null}}}}"#);
+        let masked = String::from_utf8(masker.json(text.into_bytes())).unwrap();
+        assert_eq!(masked, r#"{"a":["***",1.10,"***"],"***":"x","b":{"n":1.000,"n":null}}"#);
+        let clean = r#"{"a":1.10}"#.to_owned();
+        assert_eq!(masker.json(clean.clone().into_bytes()), clean.into_bytes());
+        let broken = b"{\"12345678".to_vec();
+        assert_eq!(masker.json(broken.clone()), broken);
+    }
+
+    #[test]
+    fn every_long_line_of_a_value_is_masked_by_itself() {
+        let masker = Masker::new(["-----BEGIN-----\nMIIabcdefgh\nxy\n"].into_iter()).unwrap();
+        assert_eq!(masker.text("got MIIabcdefgh and xy"), "got *** and xy");
+    }
+}
