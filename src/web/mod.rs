@@ -33,8 +33,9 @@ use site::Site;
 
 pub use pages::{Pages, PagesError, ToolListing, ToolSummary};
 
-/// No form is longer; the longest is that of a secret, escaped.
-const FORM_LIMIT: usize = 256 << 10;
+/// No form is longer, but that of a secret, whose every byte may be escaped.
+const FORM_LIMIT: usize = 16 << 10;
+const SECRET_FORM_LIMIT: usize = 256 << 10;
 
 /// What the pages are made from.
 #[derive(Clone)]
@@ -74,7 +75,7 @@ pub fn router(state: WebState) -> Router {
         .route("/", get(home::home))
         .route("/approvals", get(approvals::list))
         .route("/approvals/{id}", get(approvals::show).post(approvals::decide))
-        .route("/secrets", get(secrets::list).post(secrets::change))
+        .route("/secrets", get(secrets::list).post(secrets::change).layer(DefaultBodyLimit::max(SECRET_FORM_LIMIT)))
         .route("/signin", get(sign_in::no_link).post(sign_in::sign_in))
         .route("/signin/{code}", get(sign_in::link))
         .route("/signout", post(sign_in::sign_out))
