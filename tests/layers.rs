@@ -118,3 +118,17 @@ fn files_are_short() {
     }
     require_none(findings);
 }
+
+#[test]
+fn the_tests_behind_promises_exist() {
+    let text = fs::read_to_string(root().join("docs/security.md")).expect("docs/security.md can be read");
+    let promises: Vec<(&str, &str)> = text.split('`').filter_map(|part| part.split_once(".rs::")).collect();
+    assert!(promises.len() > 20, "{} promises name a test", promises.len());
+    let is_missing = |(file, test): &(&str, &str)| {
+        let source = fs::read_to_string(root().join(format!("tests/it/{file}.rs"))).unwrap_or_default();
+        !source.contains(&format!("fn {test}("))
+    };
+    require_none(
+        promises.iter().filter(|it| is_missing(it)).map(|(file, test)| format!("{file}.rs::{test}")).collect(),
+    );
+}
