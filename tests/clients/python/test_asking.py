@@ -264,3 +264,20 @@ def main(ctx, url: str) -> str:
             refused = await connection.call("sign_in", {"url": "https://evil.example.org/"})
             assert refused.is_error and "`evil.example.org:443` is not in it" in refused.text
     assert [(page.url, page.message) for page in shown] == [("https://id.example.org/sign?in=1", "Please sign in\n(asked by the tool sign_in)")]
+
+
+async def test_scripts_of_resources_and_prompts_ask_too(server, mode):
+    """Reading and getting are requests like a call: they wait for the client in both eras."""
+    name = free_name("note")
+    uri = f"test://{name}"
+    resource = f"def main(ctx):\n    answer = ctx.elicit('Whose note?', {FORM})\n    return 'Note of ' + answer.content['name']\n"
+    prompt = f"def main(ctx):\n    return 'Write to ' + ctx.elicit('To whom?', {FORM}).content['name']\n"
+    assert not server.call("omniforge_save_resource", {"uri": uri, "code": resource}).is_error
+    assert not server.call("omniforge_save_prompt", {"name": name, "code": prompt}).is_error
+    asked, callbacks = answers()
+    async with connect(server, mode, **callbacks) as connection:
+        read = await connection.client.read_resource(uri)
+        got = await connection.client.get_prompt(name)
+    assert read.contents[0].text == "Note of Ada"
+    assert got.messages[0].content.text == "Write to Ada"
+    assert [params.message.split("\n")[0] for params in asked] == ["Whose note?", "To whom?"]
