@@ -50,6 +50,9 @@ pub struct Grants {
     /// Names of tools with reach that it calls.
     #[serde(default)]
     pub calls: Vec<String>,
+    /// State that all callers share.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared_state: bool,
 }
 
 /// Which fields were understood from the code.

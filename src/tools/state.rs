@@ -7,13 +7,16 @@ use serde_json::json;
 
 use super::invoke::Invocation;
 use super::{Tools, internal};
-use crate::model::{Json, canonical_json};
+use crate::model::{Json, PrincipalId, canonical_json};
 use crate::runner::HostRefusal;
 use crate::store::StateOwner;
 
 /// The most bytes of a value's JSON, and of a key.
 const VALUE_BYTES: usize = 64 << 10;
 const KEY_BYTES: usize = 256;
+
+/// Stands for every caller where a principal's id would; no principal has it.
+const EVERYBODY: &str = "";
 
 /// What a test run keeps: it reads nothing of real calls, and leaves nothing behind.
 pub(super) type Scratch = std::sync::Mutex<HashMap<String, String>>;
@@ -37,14 +40,14 @@ impl Tools {
     ) -> Result<Json, HostRefusal> {
         let wanted: Wanted =
             serde_json::from_str(params.get()).map_err(|error| HostRefusal::error(format!("ctx.state: {error}")))?;
-        check(&wanted)?;
+        let shared = shared(&wanted, invocation)?;
         let value = wanted.value.as_ref().map_or("null", Json::get).to_owned();
         if action == "state.set" && value.len() > VALUE_BYTES {
             let text =
                 format!("a value of ctx.state may have {VALUE_BYTES} bytes of JSON; this one has {}", value.len());
             return Err(HostRefusal::error(text));
         }
-        match owner(invocation) {
+        match owner(invocation, shared) {
             Some(owner) => self.stored(&owner, action, &wanted.key, &value).await,
             None => Ok(scratched(scratch, action, wanted.key, value)),
         }
@@ -66,20 +69,25 @@ impl Tools {
     }
 }
 
-fn check(wanted: &Wanted) -> Result<(), HostRefusal> {
+/// Checks the request; whether it is for the state that all callers share.
+fn shared(wanted: &Wanted, invocation: &Invocation) -> Result<bool, HostRefusal> {
     let wrong = |text: String| Err(HostRefusal::error(text));
     if wanted.key.is_empty() || wanted.key.len() > KEY_BYTES {
         return wrong(format!("a key of ctx.state has 1 to {KEY_BYTES} bytes; this one has {}", wanted.key.len()));
     }
     match wanted.scope.as_deref() {
-        None | Some("caller") => Ok(()),
-        Some("tool") => wrong("state that all callers share is reach, which a person must approve".to_owned()),
-        Some(other) => wrong(format!("`{other}` is no scope of ctx.state; use `caller`")),
+        None | Some("caller") => Ok(false),
+        // A test has its own, whatever it asks for.
+        Some("tool") if invocation.definition.grants.shared_state || invocation.door == "test" => Ok(true),
+        Some("tool") => {
+            wrong("state that all callers share is reach: save the tool with `shared_state: true`".to_owned())
+        }
+        Some(other) => wrong(format!("`{other}` is no scope of ctx.state; use `caller` or `tool`")),
     }
 }
 
 /// Whose state a run uses; `None` for test runs. What a version with reach wrote, only versions with the same grants read.
-fn owner(invocation: &Invocation) -> Option<StateOwner> {
+fn owner(invocation: &Invocation, shared: bool) -> Option<StateOwner> {
     let (tool, _) = invocation.version.as_ref().filter(|_| invocation.door != "test")?;
     let grants = &invocation.definition.grants;
     let class = if *grants == Default::default() {
@@ -87,7 +95,8 @@ fn owner(invocation: &Invocation) -> Option<StateOwner> {
     } else {
         blake3::hash(canonical_json(&json!(grants)).as_bytes()).to_hex().to_string()
     };
-    Some(StateOwner { tool: tool.clone(), principal: invocation.caller.principal.clone(), class })
+    let principal = if shared { PrincipalId(EVERYBODY.to_owned()) } else { invocation.caller.principal.clone() };
+    Some(StateOwner { tool: tool.clone(), principal, class })
 }
 
 fn scratched(scratch: &Scratch, action: &str, key: String, value: String) -> Json {

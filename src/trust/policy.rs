@@ -46,7 +46,7 @@ impl Policy {
     pub fn reach(&self, definition: &ToolDefinition) -> Vec<String> {
         let names = named(definition).into_iter().filter(|(_, names)| !names.is_empty());
         let mut reasons: Vec<String> = names.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
-        reasons.extend(self.raised_limits(definition));
+        reasons.extend(self.beyond_names(definition));
         reasons
     }
 
@@ -57,7 +57,7 @@ impl Policy {
             each
         };
         let mut asks: Vec<String> = named(definition).into_iter().flat_map(each).collect();
-        asks.extend(self.raised_limits(definition));
+        asks.extend(self.beyond_names(definition));
         asks
     }
 
@@ -70,15 +70,15 @@ impl Policy {
         definition
     }
 
-    fn raised_limits(&self, definition: &ToolDefinition) -> Vec<String> {
+    /// What it asks for that has no names: shared state and higher limits.
+    fn beyond_names(&self, definition: &ToolDefinition) -> Vec<String> {
         let (wall, memory) = (self.limits.wall, self.limits.memory_bytes >> 20);
         let seconds = definition.timeout_seconds.filter(|seconds| *seconds > wall.as_secs_f64());
         let megabytes = definition.memory_mb.filter(|megabytes| *megabytes > memory);
-        seconds
-            .map(|seconds| format!("a timeout of {seconds} s (more than {})", wall.as_secs()))
-            .into_iter()
-            .chain(megabytes.map(|megabytes| format!("{megabytes} MiB of memory (more than {memory})")))
-            .collect()
+        let shared = definition.grants.shared_state.then(|| "state that all callers share".to_owned());
+        let seconds = seconds.map(|seconds| format!("a timeout of {seconds} s (more than {})", wall.as_secs()));
+        let megabytes = megabytes.map(|megabytes| format!("{megabytes} MiB of memory (more than {memory})"));
+        [shared, seconds, megabytes].into_iter().flatten().collect()
     }
 }
 

@@ -252,6 +252,22 @@ async fn state_written_with_reach_is_not_read_without() {
 }
 
 #[tokio::test]
+async fn state_of_all_callers_is_reach_and_apart_from_each_callers_own() {
+    let server = Server::start(&[]);
+    let count = "def main(ctx, scope: str):\n    n = ctx.state.get('n', 0, scope=scope) + 1\n    \
+                 ctx.state.set('n', n, scope=scope)\n    return n\n";
+    server.create(json!({"name": "t", "code": count})).await;
+    let (text, is_error) = server.call("t", json!({"scope": "tool"})).await;
+    assert!(is_error && text.contains("`shared_state: true`"), "{text}");
+    let (text, _) = server.call("omniforge_update_tool", json!({"name": "t", "shared_state": true})).await;
+    assert!(text.contains("Needs approval by a person: state that all callers share"), "{text}");
+    approve(&server, "t").await;
+    for (scope, count) in [("tool", "1"), ("tool", "2"), ("caller", "1"), ("tool", "3")] {
+        assert_eq!(server.call("t", json!({"scope": scope})).await.0, count, "{scope}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_full_sandbox_all_code_waits() {
     let server = Server::start(&["--sandbox", "none"]);
     let text = server.create(json!({"name": "t", "code": TWO})).await;

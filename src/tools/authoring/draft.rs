@@ -57,6 +57,8 @@ pub struct Draft {
     pub secrets: Option<Vec<String>>,
     /// Names of tools.
     pub calls: Option<Vec<String>>,
+    /// Whether it keeps state that all callers share.
+    pub shared_state: Option<bool>,
     /// How calls answer.
     pub mode: Option<String>,
     /// Needs the tasks extension.
@@ -239,6 +241,7 @@ impl Draft {
             network: self.network.clone().unwrap_or(before.network),
             secrets: self.secrets.clone().unwrap_or(before.secrets),
             calls: self.calls.clone().unwrap_or(before.calls),
+            shared_state: self.shared_state.unwrap_or(before.shared_state),
         }
     }
 }

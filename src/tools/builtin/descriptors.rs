@@ -289,6 +289,7 @@ fn fields() -> Map<String, Value> {
         "network": {"type": ["array", "string"], "items": {"type": "string"}, "description": "Hosts it may reach, such as api.example.com:443 or *.example.org; or \"full\". Needs approval"},
         "secrets": strings("Secrets it may read. Needs approval"),
         "calls": strings("Tools with reach that it calls. Needs approval"),
+        "shared_state": {"type": "boolean", "description": "ctx.state with scope=\"tool\". Needs approval"},
         "mode": {"enum": ["auto", "sync", "async"], "default": "auto"},
         "task_required": {"type": "boolean"},
         "retry": {"type": "boolean"},
