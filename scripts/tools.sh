@@ -45,6 +45,11 @@ need_rust() {
     command -v cc >/dev/null || debian_install "a C compiler (cc)" gcc libc6-dev
 }
 
+# What the tests' database driver talks to.
+need_test_database() {
+    command -v redis-server >/dev/null || debian_install "the database of the tests (redis-server)" redis-server
+}
+
 need_python() {
     command -v python3 >/dev/null || debian_install "Python 3" python3 python3-venv
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' ||

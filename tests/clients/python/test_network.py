@@ -2,11 +2,13 @@
 
 import contextlib
 import http.server
+import socket
+import subprocess
 import threading
 
 import pytest
 
-from harness import free_name, running
+from harness import eventually, free_name, running
 
 CODE = """
 import httpx
@@ -49,3 +51,46 @@ def test_httpx_reaches_what_is_granted(tmp_path, beside):
         assert reached.structured == {"status": 200, "text": "hello from a.test"}, reached.text
         refused = server.call(tool, {"url": f"http://b.test:{port}/"})
         assert f"[network] refused b.test:{port}: not granted" in refused.text
+
+
+DATABASE = """
+import redis
+
+def main(host: str, port: int) -> str:
+    with redis.Redis(host=host, port=port, socket_timeout=10) as database:
+        database.set("greeting", "hello")
+        return database.get("greeting").decode()
+"""
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def database(folder):
+    """A Redis server on a port of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        eventually(lambda: answers(port), "the database answers")
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_database_driver_reaches_its_database(tmp_path):
+    """Neither HTTP nor TLS: bytes go through as they are."""
+    options = ["--approval", "never", "--network-private-allow", "127.0.0.0/8"]
+    options += ["--network-hosts", "db.test=127.0.0.1,other.test=127.0.0.1"]
+    with database(tmp_path) as port, running(tmp_path, *options) as server:
+        tool = free_name("store")
+        server.create(tool, DATABASE, dependencies=["redis>=5"], network=[f"db.test:{port}"])
+        assert server.call(tool, {"host": "db.test", "port": port}).text == "hello"
+        refused = server.call(tool, {"host": "other.test", "port": port})
+        assert refused.is_error and f"[network] refused other.test:{port}: not granted" in refused.text
