@@ -178,10 +178,7 @@ impl Tools {
     async fn execute(&self, running: &mut Running, within: &Within) -> Result<Outcome, Stopped> {
         let (invocation, cancel) = (running.invocation.clone(), &within.cancel);
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
-        if let Some(refusal) = self.unapproved(&invocation).await.map_err(Stopped::Internal)? {
-            return Err(Stopped::Unapproved(refusal));
-        }
-        let secrets = self.secrets_of(&invocation).await?;
+        self.check_approved(&invocation).await?;
         // Held until the run has ended, so that nobody removes it meanwhile.
         let (environment, _held) = match &invocation.definition.lock {
             None => (None, None),
@@ -202,6 +199,9 @@ impl Tools {
                 }
             },
         };
+        // Once more: it may have been taken back while this waited.
+        self.check_approved(&invocation).await?;
+        let secrets = self.secrets_of(&invocation).await?;
         running.row.started_at = Some(self.clock.now());
         let request = RunRequest {
             id: running.row.id,
@@ -232,6 +232,14 @@ impl Tools {
         running.row.log = heard.log;
         running.missing = heard.missing;
         outcome.map_err(|error| Stopped::Internal(internal("a run could not be started", &error)))
+    }
+
+    async fn check_approved(&self, invocation: &Invocation) -> Result<(), Stopped> {
+        match self.unapproved(invocation).await {
+            Ok(None) => Ok(()),
+            Ok(Some(refusal)) => Err(Stopped::Unapproved(refusal)),
+            Err(error) => Err(Stopped::Internal(error)),
+        }
     }
 
     /// The secrets that it was granted; placeholders where it only learns what it would reach.
