@@ -259,7 +259,9 @@ impl<'a> Request<'a> {
         }
         match &*self.method {
             "tools/call" => self.check_call(),
-            "tools/list" => self.params.cursor.map_or(Ok(()), |cursor| check_text("cursor", cursor)),
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+                self.params.cursor.map_or(Ok(()), |cursor| check_text("cursor", cursor))
+            }
             "logging/setLevel" => check_level("level", self.params.level.ok_or_else(|| missing("level"))?),
             "initialize" => self.check_initialize(),
             _ => Ok(()),

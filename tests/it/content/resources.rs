@@ -1,5 +1,7 @@
 //! Resources: static, templates, scripts, in both eras.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{read, refused, save};
@@ -40,6 +42,9 @@ async fn what_is_not_there_is_told_in_the_words_of_the_era() {
     assert_eq!((&modern["code"], &modern["data"]), (&json!(-32602), &uri), "{modern}");
     assert_eq!(refused(&server, "resources/read", json!({"uri": 1})).await.0, -32602);
     assert_eq!(refused(&server, "resources/list", json!({"cursor": "cHJvbXB0czph"})).await.0, -32602);
+    for list in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+        assert_eq!(refused(&server, list, json!({"cursor": 5})).await.0, -32602, "{list}");
+    }
 }
 
 #[tokio::test]
@@ -162,6 +167,7 @@ async fn a_script_that_fails_is_an_error_with_its_run() {
 async fn a_wrong_save_says_what_is_wrong_and_saves_nothing() {
     let server = Server::start(&[]);
     let main = "def main(day): return day";
+    let large = STANDARD.encode(vec![0u8; (8 << 20) + 1]);
     for (arguments, expected) in [
         (json!({"uri": "nothing", "text": ""}), "`uri`: it must begin with a scheme"),
         (json!({"uri": "omniforge://x", "text": ""}), "is taken"),
@@ -169,6 +175,7 @@ async fn a_wrong_save_says_what_is_wrong_and_saves_nothing() {
         (json!({"uri": "a://x"}), "`text`: give"),
         (json!({"uri": "a://x", "text": "", "blob": ""}), "exactly one"),
         (json!({"uri": "a://x", "blob": "%"}), "`blob`: it is no base64"),
+        (json!({"uri": "a://x", "blob": large}), "`blob`: it is 8388609 bytes"),
         (json!({"uri": "a://x", "text": "", "mime_type": "text"}), "`mime_type`"),
         (json!({"uri": "a://x", "text": "", "annotations": {"priority": 2}}), "`annotations`"),
         (json!({"uri": "a://x", "text": "", "options": {"network": ["x"]}}), "`options/network`: it is for `code`"),

@@ -68,12 +68,12 @@ impl Tools {
             (Some(text), None, false) => {
                 definition.mime_type.get_or_insert_with(|| "text/plain".to_owned());
                 let warnings = unknown_places(&text, &variables);
-                Wanted { warnings, ..fixed(uri, &draft, definition, text.into_bytes())? }
+                Wanted { warnings, ..fixed(uri, &draft, definition, ("text", text.into_bytes()))? }
             }
             (None, Some(blob), false) => {
                 definition.mime_type.get_or_insert_with(|| "application/octet-stream".to_owned());
                 let bytes = base64("blob", &blob)?;
-                fixed(uri, &draft, definition, bytes)?
+                fixed(uri, &draft, definition, ("blob", bytes))?
             }
             _ => return wrong("text", "give exactly one of `text`, `blob` (base64) and `code`"),
         };
@@ -110,10 +110,15 @@ impl Tools {
     }
 }
 
-/// A resource whose contents are these bytes.
-fn fixed(uri: String, draft: &Draft, definition: ResourceDefinition, bytes: Vec<u8>) -> Result<Wanted, Failed> {
+/// A resource whose contents are these bytes, given in this field.
+fn fixed(
+    uri: String,
+    draft: &Draft,
+    definition: ResourceDefinition,
+    (field, bytes): (&str, Vec<u8>),
+) -> Result<Wanted, Failed> {
     if bytes.len() > BYTES {
-        return wrong("text", format!("it is {} bytes; at most {BYTES} are allowed", bytes.len()));
+        return wrong(field, format!("it is {} bytes; at most {BYTES} are allowed", bytes.len()));
     }
     Ok(Wanted {
         name: uri,
