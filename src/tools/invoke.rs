@@ -21,7 +21,7 @@ use crate::model::{
     RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
-use crate::trust::SecretError;
+use crate::trust::{Refusal, SecretError};
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -179,6 +179,8 @@ impl Tools {
         let (invocation, cancel) = (running.invocation.clone(), &within.cancel);
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
         if let Some(refusal) = self.unapproved(&invocation).await.map_err(Stopped::Internal)? {
+            let noted = Refusal::of(&invocation.caller, "run.refused", &invocation.name, refusal.clone());
+            self.refusals.note(noted);
             return Err(Stopped::Unapproved(refusal));
         }
         let secrets = self.secrets_of(&invocation).await?;
