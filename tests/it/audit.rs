@@ -45,13 +45,13 @@ fn entry(subject: &str) -> AuditEntry {
     AuditEntry { action: "test.write".into(), subject: subject.into(), outcome: "ok".into(), ..AuditEntry::default() }
 }
 
-#[tokio::test]
-async fn every_change_says_who_what_whence_and_both_fingerprints() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_on(dir.path(), &["--approval", "never"]);
-    let code = |n: i32| format!("def main():\n    return {n}\n");
-    server.create(json!({"name": "t", "code": code(1)})).await;
-    for (builtin, arguments) in [
+fn code(number: i32) -> String {
+    format!("def main():\n    return {number}\n")
+}
+
+/// One change of each kind, and some that change nothing.
+fn changes() -> Vec<(&'static str, Value)> {
+    vec![
         ("omniforge_update_tool", json!({"name": "t", "code": code(2)})),
         ("omniforge_update_tool", json!({"name": "t", "code": code(2)})),
         ("omniforge_create_tool", json!({"name": "t", "code": code(3), "replace": true})),
@@ -64,7 +64,15 @@ async fn every_change_says_who_what_whence_and_both_fingerprints() {
         ("omniforge_save_prompt", json!({"name": "p", "from_version": 1})),
         ("omniforge_save_prompt", json!({"name": "p", "enabled": false})),
         ("omniforge_delete_content", json!({"kind": "prompt", "name": "p"})),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn every_change_says_who_what_whence_and_both_fingerprints() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &["--approval", "never"]);
+    server.create(json!({"name": "t", "code": code(1)})).await;
+    for (builtin, arguments) in changes() {
         let (text, is_error) = server.call(builtin, arguments).await;
         assert!(!is_error, "{builtin}: {text}");
     }
