@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ApiState, BODY};
-use crate::http::{is_preflight, json, problem, read_body, refused};
+use crate::http::{is_preflight, json, peer, problem, read_body, refused};
 use crate::trust::{ApprovalError, SecretError};
 
 /// Middleware: tells who calls, and puts the caller into the request.
@@ -28,7 +28,8 @@ pub(super) async fn enter(State(api): State<Arc<ApiState>>, mut request: Request
             match api.gate.check(request.uri(), request.headers(), bearer) {
                 Err(refused) => refused,
                 Ok(()) => {
-                    request.extensions_mut().insert(caller);
+                    let source = peer(request.extensions());
+                    request.extensions_mut().insert(caller.from_source(source));
                     next.run(request).await
                 }
             }

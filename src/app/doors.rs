@@ -1,18 +1,21 @@
 //! Small adapters: what the doors ask for, answered by the parts.
 
+use std::net::IpAddr;
+
 use async_trait::async_trait;
 use http::HeaderValue;
+use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Auth, AuthError};
-use crate::http::{Identify, IdentifyError, Ready};
+use crate::auth::{Auth, AuthError, shown_id};
+use crate::http::{Identify, IdentifyError, Ready, Refused};
 use crate::model::Caller;
 use crate::store::Store;
 use crate::tools::Tools;
-use crate::trust::{ApprovalError, ApproveRequest, Review, SecretError, SecretSummary, Waiting};
+use crate::trust::{ApprovalError, ApproveRequest, Refusal, Refusals, Review, SecretError, SecretSummary, Waiting};
 use crate::web::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// Tells who calls from the `Authorization` header.
-pub struct Bearer(pub Auth);
+pub struct Bearer(pub Auth, pub Refusals);
 
 #[async_trait]
 impl Identify for Bearer {
@@ -24,8 +27,28 @@ impl Identify for Bearer {
                 tracing::error!(%error, "Credentials can't be checked: the store failed");
                 Err(IdentifyError::Unavailable)
             }
-            Err(refused) => Err(IdentifyError::Refused { reason: refused.to_string() }),
+            Err(refused) => {
+                // These two are told to nobody who does not have the whole token.
+                let genuine = matches!(refused, AuthError::Expired | AuthError::Revoked);
+                let token = text.filter(|_| genuine).and_then(shown_id).map(str::to_owned);
+                Err(IdentifyError::Refused { reason: refused.to_string(), token })
+            }
         }
+    }
+
+    fn ended(&self, caller: &Caller) -> CancellationToken {
+        self.0.ended(caller)
+    }
+
+    fn refused(&self, refused: Refused, peer: Option<IpAddr>) {
+        self.1.note(Refusal {
+            action: refused.action.to_owned(),
+            subject: refused.token.clone().unwrap_or_default(),
+            reason: refused.reason,
+            principal: None,
+            token: refused.token,
+            source: peer.map(|peer| peer.to_string()),
+        });
     }
 }
 

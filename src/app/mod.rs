@@ -11,14 +11,14 @@ use anyhow::Context;
 
 use crate::auth::Auth;
 use crate::clock::Clock;
-use crate::config::{AuthMode, Settings};
+use crate::config::{ApprovalPolicy, AuthMode, Settings};
 use crate::jobs::{Gate, GateOptions, LiveRuns};
 use crate::lifecycle::{InstanceLock, Lifecycle, private_dir};
 use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, NetworkOptions, Runner, RunnerOptions, Spawner};
-use crate::store::{Instance, Store};
+use crate::store::{AuditEntry, Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::{Approvals, OperatorKey, Policy, Secrets, ServerKey};
+use crate::trust::{Approvals, OperatorKey, Policy, Refusals, Secrets, ServerKey};
 
 pub use serve::{ServeOutput, serve, stop_on_signal};
 use upkeep::Keeper;
@@ -36,6 +36,8 @@ pub struct App {
     pub store: Store,
     /// How runs are confined and by what.
     pub runner: Runner,
+    /// Where refusals are noted.
+    pub refusals: Refusals,
     /// Starting and stopping.
     pub lifecycle: Lifecycle,
     lock: InstanceLock,
@@ -61,17 +63,13 @@ impl App {
             AuthMode::None => Auth::anonymous(store.clone()).await?,
         };
         let lifecycle = Lifecycle::new(settings.drain);
+        let (refusals, writer) = Refusals::new();
+        // To the very end: what is refused meanwhile, and the last uses, are written too.
+        lifecycle.tasks.spawn(writer.write(store.clone(), lifecycle.ended.clone()));
+        lifecycle.tasks.spawn(auth.clone().watch(lifecycle.ended.clone()));
+        record_weakened(settings, &store).await?;
         let instance = clock.new_id().to_string();
-        let lock =
-            InstanceLock::acquire(&settings.data_dir, &instance).context("cannot lock this process's directory")?;
-        let row = Instance {
-            id: instance.clone(),
-            pid: i64::from(std::process::id()),
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            lock_file: format!("{instance}.lock"),
-            started_at: clock.now(),
-        };
-        store.register_instance(&row).await?;
+        let lock = register(settings, &store, &instance).await?;
         let interrupted = upkeep::sweep(&store, &settings.data_dir, &instance).await?;
         let (runner, environments) = runner(settings, &lock, spawner).await?;
         let parts = Parts {
@@ -82,27 +80,31 @@ impl App {
             live: LiveRuns::default(),
             approvals: approvals(settings, &store, &key),
             secrets: Secrets::new(store.clone(), &key),
+            refusals: refusals.clone(),
             states: key.sealer("request state"),
             clock,
             lifecycle: lifecycle.clone(),
             instance: instance.clone(),
-            options: ToolsOptions {
-                strict_arguments: settings.strict_arguments,
-                limits: settings.limits.clone(),
-                ceilings: settings.ceilings.clone(),
-                inline_wait: settings.inline_wait,
-                approvals_url: url.map(|url| format!("{url}/approvals")),
-            },
+            options: tools_options(settings, url),
         };
         let tools = Tools::open(parts).await?;
         let again = tools.start_again(&interrupted).await;
         if again > 0 {
             tracing::info!(runs = again, "Started {again} interrupted run(s) again");
         }
-        let app = Self { auth, tools, store, runner, lifecycle, lock, instance, data_dir: settings.data_dir.clone() };
+        let data_dir = settings.data_dir.clone();
+        let app = Self { auth, tools, store, runner, refusals, lifecycle, lock, instance, data_dir };
         let (store, auth, tools, outputs) =
             (app.store.clone(), app.auth.clone(), app.tools.clone(), app.runner.outputs().clone());
-        let keeper = Keeper { store, auth, environments, outputs, tools, history: settings.history };
+        let keeper = Keeper {
+            store,
+            auth,
+            environments,
+            outputs,
+            tools,
+            history: settings.history,
+            audit_keep: settings.audit_keep,
+        };
         app.lifecycle.tasks.spawn(keeper.keep(app.lifecycle.closing.clone()));
         Ok(app)
     }
@@ -125,6 +127,58 @@ impl App {
         drop(lock);
         InstanceLock::remove(&data_dir, &instance).context("cannot remove this process's directory")
     }
+}
+
+/// Takes this process's lock and says in the store that it lives.
+async fn register(settings: &Settings, store: &Store, instance: &str) -> anyhow::Result<InstanceLock> {
+    let lock = InstanceLock::acquire(&settings.data_dir, instance).context("cannot lock this process's directory")?;
+    let row = Instance {
+        id: instance.to_owned(),
+        pid: i64::from(std::process::id()),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        lock_file: format!("{instance}.lock"),
+        started_at: store.clock().now(),
+    };
+    store.register_instance(&row).await?;
+    Ok(lock)
+}
+
+/// The settings that calls and saves obey.
+fn tools_options(settings: &Settings, url: Option<&str>) -> ToolsOptions {
+    ToolsOptions {
+        strict_arguments: settings.strict_arguments,
+        limits: settings.limits.clone(),
+        ceilings: settings.ceilings.clone(),
+        inline_wait: settings.inline_wait,
+        approvals_url: url.map(|url| format!("{url}/approvals")),
+    }
+}
+
+/// Records what of the settings makes this start less safe than the default.
+async fn record_weakened(settings: &Settings, store: &Store) -> anyhow::Result<()> {
+    let weakened: Vec<String> = [
+        (settings.sandbox != SandboxLevel::Full).then(|| format!("sandbox {}", settings.sandbox.as_str())),
+        (settings.auth == AuthMode::None).then(|| "auth none".to_owned()),
+        (settings.approval == ApprovalPolicy::Never).then(|| "approval never".to_owned()),
+        (!settings.network_private_allow.is_empty()).then(|| "network_private_allow".to_owned()),
+        (!settings.network_hosts.is_empty()).then(|| "network_hosts".to_owned()),
+        settings.allowed_origins.iter().any(|origin| origin == "null").then(|| "allowed_origins null".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !weakened.is_empty() {
+        let entry = AuditEntry {
+            source: Some("cli".to_owned()),
+            action: "server.weakened".to_owned(),
+            subject: "settings".to_owned(),
+            detail: serde_json::json!({"settings": weakened}),
+            outcome: "ok".to_owned(),
+            ..AuditEntry::default()
+        };
+        store.append_audit(&entry).await?;
+    }
+    Ok(())
 }
 
 /// The approvals of a data directory, under the policy of these settings.

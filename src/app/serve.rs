@@ -70,7 +70,7 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         ready: Some(Arc::new(StoreReady(app.store.clone()))),
         ..HttpOptions::new(listen)
     };
-    let identify = Arc::new(Bearer(app.auth.clone()));
+    let identify = Arc::new(Bearer(app.auth.clone(), app.refusals.clone()));
     let pages = WebState {
         gate: options.gate()?,
         auth: Arc::new(app.auth.clone()),
@@ -114,7 +114,7 @@ async fn token(app: &App, name: &str, scopes: &[Scope], lifetime: Lifetime) -> a
         expires_at: None,
         lifetime,
     };
-    Ok(app.auth.create_token(request).await?.1)
+    Ok(app.auth.create_token(&app.auth.owner_caller(request.scopes), request).await?.1)
 }
 
 async fn ready_json(app: &App, settings: &Settings, url: &str) -> anyhow::Result<String> {

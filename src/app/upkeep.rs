@@ -72,6 +72,8 @@ pub struct Keeper {
     pub tools: Tools,
     /// How much of the runs' history is kept.
     pub history: History,
+    /// How long entries of the audit log are kept; for good when unset.
+    pub audit_keep: Option<Duration>,
 }
 
 impl Keeper {
@@ -85,6 +87,11 @@ impl Keeper {
                 interval.tick().await;
                 if let Err(error) = self.forget().await {
                     tracing::warn!(%error, "Forgetting old rows failed; trying again in 10 minutes");
+                }
+                if let Some(keep) = self.audit_keep
+                    && let Err(error) = self.store.prune_audit(keep).await
+                {
+                    tracing::error!(%error, "The audit log could not be pruned: `omniforge audit verify` says more");
                 }
                 if let Err(error) = self.tools.resume_installing().await {
                     tracing::warn!(%error, "Looking for what is to be installed failed; trying again in 10 minutes");

@@ -23,6 +23,12 @@ pub enum AuthError {
     /// The sign-in link leads nowhere (any more).
     #[error("this sign-in link was used already or is too old; a restart of the server prints a new one")]
     BadSignInCode,
+    /// One peer tried too often.
+    #[error("too many sign-in attempts from this address failed; try again in {seconds} s")]
+    TooManyAttempts {
+        /// In how many seconds it may try again.
+        seconds: u64,
+    },
     /// A token can't be made like this.
     #[error("{0}")]
     BadRequest(&'static str),

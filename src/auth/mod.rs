@@ -3,10 +3,13 @@
 //! It says who somebody is and what their credential allows; what a scope is needed for is decided where the thing is
 //! done. Secrets leave it once, when they are made; the store holds their hashes.
 
+mod attempts;
 mod error;
 mod secret;
 mod sign_in;
 mod token;
+mod uses;
+mod watch;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +17,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache;
+use serde_json::json;
 
 use crate::model::{Caller, PrincipalId, Scope, Scopes, Timestamp};
-use crate::store::{Hash, Principal, PrincipalKind, Store, StoreError, Token};
+use crate::store::{AuditEntry, Hash, Principal, PrincipalKind, Store, StoreError, Token};
+use attempts::Attempts;
+use uses::Uses;
 
 pub use error::AuthError;
 pub use sign_in::Session;
-pub use token::{Lifetime, TokenRequest};
+pub use token::{Lifetime, TokenRequest, shown_id};
 
 /// The name of the person whose server it is.
 pub const OWNER: &str = "owner";
 /// The name of whoever starts the program over stdio.
 pub const LOCAL: &str = "local";
 
-/// How long another process's revocation may go unnoticed.
+/// How long a token is taken for good without [`Auth::watch`], which clears the cache with each revocation.
 const CACHED_FOR: Duration = Duration::from_secs(5);
 const CACHED_TOKENS: u64 = 10_000;
 
@@ -44,6 +50,8 @@ pub struct Auth {
     /// Raised by each revocation. It is part of the cache's key, because an `invalidate` loses to a load in flight.
     generation: Arc<AtomicU64>,
     cache: Cache<(u64, Hash), Arc<Known>>,
+    uses: Uses,
+    attempts: Attempts,
 }
 
 /// A token whose secret was checked, or will be against `secret_hash`.
@@ -72,6 +80,8 @@ impl Auth {
             ephemeral: Arc::default(),
             generation: Arc::default(),
             cache,
+            uses: Uses::default(),
+            attempts: Attempts::default(),
         })
     }
 
@@ -102,12 +112,12 @@ impl Auth {
 
     /// The owner, acting from the command line of the machine itself.
     pub fn owner_caller(&self, scopes: Scopes) -> Caller {
-        caller(&self.owner, scopes)
+        caller(&self.owner, scopes).from_source(Some("cli"))
     }
 
     /// Whoever talks over stdio, with the scopes that the command line gave them.
     pub fn local_caller(&self, scopes: Scopes) -> Caller {
-        caller(&self.local, scopes)
+        caller(&self.local, scopes).from_source(Some("stdio"))
     }
 
     /// Tells who a request with this `Authorization` header comes from.
@@ -119,35 +129,37 @@ impl Auth {
             return Ok(caller(&self.owner, Scopes::of(&[Scope::Call, Scope::Author])));
         }
         let (id, secret) = token::parse_header(authorization_header.ok_or(AuthError::Missing)?)?;
-        let known = self.find(id, secret).await?;
+        let (known, lifetime) = self.find(id, secret).await?;
         if known.token.revoked_at.is_some() {
             return Err(AuthError::Revoked);
         }
         if self.has_passed(known.token.expires_at) {
             return Err(AuthError::Expired);
         }
+        self.uses.note(&known.token, lifetime, self.store.clock().now());
         Ok(Caller {
             principal: known.token.principal.clone(),
             principal_name: known.principal_name.clone(),
             token_id: Some(known.token.id.clone()),
             scopes: known.token.scopes,
+            source: None,
         })
     }
 
     /// The token with this id, if this is its secret.
-    async fn find(&self, id: &str, secret: &str) -> Result<Arc<Known>, AuthError> {
+    async fn find(&self, id: &str, secret: &str) -> Result<(Arc<Known>, Lifetime), AuthError> {
         let secret_hash = secret::hash(secret);
         let ephemeral = self.ephemeral().get(id).cloned();
         if let Some(known) = ephemeral {
             return if secret::same(&known.secret_hash, &secret_hash) {
-                Ok(Arc::new(known))
+                Ok((Arc::new(known), Lifetime::Process))
             } else {
                 Err(AuthError::Invalid)
             };
         }
         let key = (self.generation.load(Ordering::SeqCst), secret::hash(&format!("{id}_{secret}")));
         if let Some(known) = self.cache.get(&key).await {
-            return Ok(known);
+            return Ok((known, Lifetime::Stored));
         }
         let (token, principal, stored_hash) = self.store.find_token(id).await?.ok_or(AuthError::Invalid)?;
         if !secret::same(&stored_hash, &secret_hash) {
@@ -155,14 +167,14 @@ impl Auth {
         }
         let known = Arc::new(Known { token, principal_name: principal.name, secret_hash });
         self.cache.insert(key, known.clone()).await;
-        Ok(known)
+        Ok((known, Lifetime::Stored))
     }
 
-    /// Makes a token; the text is shown here and never again.
+    /// Makes a token, which is recorded as this caller's deed; the text is shown here and never again.
     ///
     /// # Errors
     /// [`AuthError::BadRequest`] for a request that makes no useful token; [`AuthError::Store`].
-    pub async fn create_token(&self, request: TokenRequest) -> Result<(Token, String), AuthError> {
+    pub async fn create_token(&self, by: &Caller, request: TokenRequest) -> Result<(Token, String), AuthError> {
         if request.scopes == Scopes::default() {
             return Err(AuthError::BadRequest("a token needs at least one of the scopes call, author, approve, admin"));
         }
@@ -178,9 +190,13 @@ impl Auth {
             .await?
             .ok_or(AuthError::BadRequest("there is no such principal"))?;
         let (new, text) = token::make(&request);
+        let detail = json!({"name": new.name, "scopes": new.scopes.to_string(), "for": principal.name,
+            "expires_at": new.expires_at, "dies_with_process": request.lifetime == Lifetime::Process});
+        let entry = deed(by, "token.create", &new.id, detail);
         let token = match request.lifetime {
-            Lifetime::Stored => self.store.insert_token(&new).await?,
+            Lifetime::Stored => self.store.insert_token(&new, &entry).await?,
             Lifetime::Process => {
+                self.store.append_audit(&entry).await?;
                 let token = token::unstored(&new, self.store.clock().now());
                 let known =
                     Known { token: token.clone(), principal_name: principal.name, secret_hash: new.secret_hash };
@@ -191,21 +207,28 @@ impl Auth {
         Ok((token, text))
     }
 
-    /// Revokes a token for good, in this process at once, in others within 5 seconds; says whether there was one.
+    /// Revokes a token for good, in this process at once, in others within a second; what is open under it ends. Says
+    /// whether there was one.
     ///
     /// # Errors
     /// [`StoreError`].
     ///
     /// # Cancellation
     /// Dropping the future does not stop the revocation.
-    pub async fn revoke_token(&self, id: &str) -> Result<bool, StoreError> {
-        if self.ephemeral().remove(id).is_some() {
-            return Ok(true);
-        }
-        let (store, generation, id) = (self.store.clone(), self.generation.clone(), id.to_owned());
+    pub async fn revoke_token(&self, by: &Caller, id: &str) -> Result<bool, StoreError> {
+        let removed = self.ephemeral().remove(id);
+        let entry = deed(by, "token.revoke", id, json!({}));
+        let (auth, id) = (self.clone(), id.to_owned());
         let revocation = tokio::spawn(async move {
-            let revoked = store.revoke_token(&id).await;
-            generation.fetch_add(1, Ordering::SeqCst);
+            if removed.is_some() {
+                auth.uses.end(&id);
+                return auth.store.append_audit(&entry).await.map(|_| true);
+            }
+            let revoked = auth.store.revoke_token(&id, &entry).await;
+            auth.generation.fetch_add(1, Ordering::SeqCst);
+            if revoked.is_ok() {
+                auth.uses.end(&id);
+            }
             revoked
         });
         revocation.await.expect("revoking a token does not panic")
@@ -221,7 +244,9 @@ impl Auth {
         tokens.retain(|token| principal.is_none_or(|principal| *principal == token.principal));
         tokens.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
         let ephemeral = tokens.into_iter().map(|token| (token, Lifetime::Process));
-        Ok(ephemeral.chain(stored.into_iter().map(|token| (token, Lifetime::Stored))).collect())
+        let all = ephemeral.chain(stored.into_iter().map(|token| (token, Lifetime::Stored)));
+        let used = |token: &Token| token.last_used_at.max(self.uses.last(&token.id));
+        Ok(all.map(|(token, lifetime)| (Token { last_used_at: used(&token), ..token }, lifetime)).collect())
     }
 
     fn ephemeral(&self) -> MutexGuard<'_, HashMap<String, Known>> {
@@ -235,5 +260,25 @@ impl Auth {
 }
 
 fn caller(principal: &Principal, scopes: Scopes) -> Caller {
-    Caller { principal: principal.id.clone(), principal_name: principal.name.clone(), token_id: None, scopes }
+    Caller {
+        principal: principal.id.clone(),
+        principal_name: principal.name.clone(),
+        token_id: None,
+        scopes,
+        source: None,
+    }
+}
+
+/// What somebody does, for the audit log.
+fn deed(by: &Caller, action: &str, subject: &str, detail: serde_json::Value) -> AuditEntry {
+    AuditEntry {
+        principal: Some(by.principal.clone()),
+        token: by.token_id.clone(),
+        source: by.source.clone(),
+        action: action.to_owned(),
+        subject: subject.to_owned(),
+        detail,
+        outcome: "ok".to_owned(),
+        ..AuditEntry::default()
+    }
 }

@@ -1,5 +1,6 @@
 //! Signing in to the web UI: a link's code is spent on a session, whose id is the cookie's value.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tracing::warn;
@@ -7,7 +8,7 @@ use tracing::warn;
 use super::secret::{SECRET_LENGTH, hash, is_random_text, random_text, same};
 use super::{Auth, AuthError, caller};
 use crate::model::{Caller, Scope, Scopes};
-use crate::store::{Principal, StoreError};
+use crate::store::{AuditEntry, Principal, StoreError};
 
 const LINK_LIFETIME: Duration = Duration::from_secs(15 * 60);
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -42,16 +43,25 @@ impl Auth {
         Ok(code)
     }
 
-    /// Spends a link's code on a new session and returns its id, the value of the cookie.
+    /// Spends a link's code on a new session and returns its id, the value of the cookie. A peer whose attempts failed too
+    /// often must wait.
     ///
     /// # Errors
-    /// [`AuthError::BadSignInCode`], [`AuthError::Store`].
-    pub async fn spend_sign_in_code(&self, code: &str) -> Result<String, AuthError> {
-        if !is_random_text(code, SECRET_LENGTH) {
-            return Err(AuthError::BadSignInCode);
+    /// [`AuthError::BadSignInCode`], [`AuthError::TooManyAttempts`], [`AuthError::Store`].
+    pub async fn spend_sign_in_code(&self, code: &str, peer: Option<IpAddr>) -> Result<String, AuthError> {
+        let clock = self.store.clock();
+        if let Some(seconds) = self.attempts.wait(peer, clock) {
+            return Err(AuthError::TooManyAttempts { seconds });
         }
         let session = random_text(SECRET_LENGTH);
-        let principal = self.store.spend_sign_in_link(&hash(code), &hash(&session)).await?;
+        let principal = if is_random_text(code, SECRET_LENGTH) {
+            self.store.spend_sign_in_link(&hash(code), &hash(&session), from(peer, "sign_in.use")).await?
+        } else {
+            None
+        };
+        if principal.is_none() {
+            self.attempts.failed(peer, clock);
+        }
         principal.map(|_| session).ok_or(AuthError::BadSignInCode)
     }
 
@@ -82,8 +92,8 @@ impl Auth {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn sign_out(&self, cookie: &str) -> Result<bool, StoreError> {
-        self.store.delete_session(&hash(cookie)).await
+    pub async fn sign_out(&self, cookie: &str, peer: Option<IpAddr>) -> Result<bool, StoreError> {
+        self.store.delete_session(&hash(cookie), from(peer, "session.end")).await
     }
 
     /// Forgets sessions and links whose time is over; says how many. For a task that runs now and then.
@@ -97,6 +107,17 @@ impl Auth {
     /// The owner may do everything; anybody else what their tokens could.
     fn session_scopes(&self, principal: &Principal) -> Scopes {
         if principal.id == self.owner.id { Scopes::of(&Scope::ALL) } else { Scopes::of(&[Scope::Call, Scope::Author]) }
+    }
+}
+
+/// What came from there, for the audit log; whose deed it was, the store finds out.
+fn from(peer: Option<IpAddr>, action: &str) -> AuditEntry {
+    AuditEntry {
+        source: peer.map(|peer| peer.to_string()),
+        action: action.to_owned(),
+        subject: "web".to_owned(),
+        outcome: "ok".to_owned(),
+        ..AuditEntry::default()
     }
 }
 

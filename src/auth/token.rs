@@ -57,7 +57,13 @@ pub(super) fn unstored(new: &NewToken, created_at: Timestamp) -> Token {
         created_at,
         expires_at: new.expires_at,
         revoked_at: None,
+        last_used_at: None,
     }
+}
+
+/// The id of the token in an `Authorization` header, if it holds one. Nothing says that it is genuine.
+pub fn shown_id(header: &str) -> Option<&str> {
+    parse_header(header).ok().map(|(id, _)| id)
 }
 
 /// The id and the secret in an `Authorization` header.

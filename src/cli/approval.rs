@@ -87,7 +87,7 @@ impl Place {
         private_dir(&settings.data_dir)?;
         let operator = OperatorKey::open(&settings.key, &settings.data_dir)?;
         let store = Store::open(&settings.data_dir, Clock::system()).await?;
-        let key = ServerKey::open(&store, &operator).await?;
+        let key = ServerKey::open_as_before(&store, &operator).await?;
         let auth = Auth::new(store.clone()).await?;
         let approvals = app::approvals(&settings, &store, &key);
         Ok(Self { caller: auth.owner_caller(Scopes::of(&[Scope::Approve, Scope::Admin])), store, approvals })

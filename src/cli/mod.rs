@@ -1,6 +1,7 @@
 //! The command line: what was asked, and the exit status (0 done, 1 failed, 2 not understood).
 
 mod approval;
+mod audit;
 mod content_folder;
 mod doctor;
 mod folder;
@@ -48,6 +49,9 @@ enum Command {
     /// Bearer tokens
     #[command(subcommand)]
     Token(token::Command),
+    /// The log of every change and every refusal
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Say what this machine can enforce, and how to repair what it can't
     Doctor(doctor::Doctor),
 }
@@ -84,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Approval(command) => approval::run(command),
         Command::Secret(command) => secret::run(command),
         Command::Token(command) => token::run(command),
+        Command::Audit(command) => audit::run(command),
         Command::Doctor(doctor) => doctor::run(doctor),
     };
     match done {

@@ -107,7 +107,7 @@ impl Place {
 
 impl Opened {
     async fn secrets(&self) -> anyhow::Result<Secrets> {
-        Ok(Secrets::new(self.store.clone(), &ServerKey::open(&self.store, &self.operator).await?))
+        Ok(Secrets::new(self.store.clone(), &ServerKey::open_as_before(&self.store, &self.operator).await?))
     }
 }
 
@@ -183,7 +183,7 @@ async fn delete(delete: Delete) -> anyhow::Result<()> {
 /// one's place, and only then is what the old one sealed forgotten.
 async fn rotate_key(rotate: RotateKey) -> anyhow::Result<()> {
     let opened = rotate.place.open().await?;
-    let key = ServerKey::open(&opened.store, &opened.operator).await?;
+    let key = ServerKey::open_as_before(&opened.store, &opened.operator).await?;
     let said = match (&opened.source, rotate.new_key_file) {
         _ if rotate.finish => {
             let outdated = ServerKey::outdated(&opened.store, &opened.operator).await?;
@@ -231,6 +231,7 @@ async fn forget(opened: &Opened, ids: &[&str]) -> anyhow::Result<()> {
 async fn record(opened: &Opened, finish: bool) -> anyhow::Result<()> {
     let entry = AuditEntry {
         principal: Some(opened.caller.principal.clone()),
+        source: opened.caller.source.clone(),
         action: "secret.rotate_key".to_owned(),
         subject: "server key".to_owned(),
         detail: json!({"finish": finish}),

@@ -1,5 +1,6 @@
 //! `omniforge token`: make, list and revoke bearer tokens on a data directory, also beside a running server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -7,10 +8,12 @@ use serde_json::json;
 
 use super::{plain, runtime};
 use crate::auth::{Auth, Lifetime, TokenRequest};
-use crate::clock::Clock;
+use crate::clock::{Clock, rfc3339};
 use crate::config::{Options, Settings};
 use crate::lifecycle::private_dir;
-use crate::store::Store;
+use crate::model::{Scope, Scopes, Timestamp};
+use crate::store::{Store, Token};
+use crate::trust::{OperatorKey, ServerKey};
 
 /// What to do with tokens.
 #[derive(Debug, clap::Subcommand)]
@@ -44,10 +47,28 @@ pub struct Create {
 pub struct Place {
     /// Where everything is kept [default: $XDG_DATA_HOME/omniforge]
     #[arg(long, env = "OMNIFORGE_DATA_DIR", value_name = "DIR")]
-    data_dir: Option<std::path::PathBuf>,
+    data_dir: Option<PathBuf>,
+    /// The key's file [default: $OMNIFORGE_KEY, else `server.key` in the data directory]
+    #[arg(long, env = "OMNIFORGE_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Answer in JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
+}
+
+impl Place {
+    /// The store of the data directory, with the key of its audit log. Another key than the servers' is refused: what it
+    /// wrote would count as forged.
+    pub async fn store(&self) -> anyhow::Result<Store> {
+        let options =
+            Options { data_dir: self.data_dir.clone(), key_file: self.key_file.clone(), ..Options::default() };
+        let Settings { data_dir, key, .. } = Settings::resolve(options)?;
+        private_dir(&data_dir)?;
+        let operator = OperatorKey::open(&key, &data_dir)?;
+        let store = Store::open(&data_dir, Clock::system()).await?;
+        ServerKey::open_as_before(&store, &operator).await?;
+        Ok(store)
+    }
 }
 
 /// All tokens.
@@ -81,10 +102,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn open(place: &Place) -> anyhow::Result<(Store, Auth)> {
-    let options = Options { data_dir: place.data_dir.clone(), ..Options::default() };
-    let dir = Settings::resolve(options)?.data_dir;
-    private_dir(&dir)?;
-    let store = Store::open(&dir, Clock::system()).await?;
+    let store = place.store().await?;
     let auth = Auth::new(store.clone()).await?;
     Ok((store, auth))
 }
@@ -100,7 +118,7 @@ async fn create(create: Create) -> anyhow::Result<()> {
         expires_at: lifetime.map(|lifetime| store.clock().later(lifetime)),
         lifetime: Lifetime::Stored,
     };
-    let (token, text) = auth.create_token(request).await?;
+    let (token, text) = auth.create_token(&auth.owner_caller(scopes), request).await?;
     store.close().await?;
     if create.place.json {
         println!("{}", json!({"token": text, "id": token.id, "name": token.name, "scopes": token.scopes.to_string()}));
@@ -114,20 +132,28 @@ async fn list(list: List) -> anyhow::Result<()> {
     let (store, auth) = open(&list.place).await?;
     let tokens = auth.list_tokens(None).await?;
     store.close().await?;
-    let state = |token: &crate::store::Token| if token.revoked_at.is_some() { "revoked" } else { "valid" };
+    let now = store.clock().now();
+    let state = |token: &Token| match token {
+        Token { revoked_at: Some(_), .. } => "revoked",
+        Token { expires_at: Some(at), .. } if *at <= now => "expired",
+        _ => "valid",
+    };
     if list.place.json {
         let rows: Vec<_> = tokens
             .iter()
             .map(|(token, _)| {
                 json!({"id": token.id, "name": token.name, "scopes": token.scopes.to_string(), "state": state(token),
-                    "created_at": token.created_at, "expires_at": token.expires_at})
+                    "created_at": token.created_at, "expires_at": token.expires_at,
+                    "last_used_at": token.last_used_at})
             })
             .collect();
         println!("{}", json!(rows));
         return Ok(());
     }
     for (token, _) in &tokens {
-        println!("{}  {:8}  {:24}  {}", token.id, state(token), token.scopes.to_string(), plain(&token.name));
+        let time = |at: Option<Timestamp>| at.map_or("never".to_owned(), rfc3339);
+        println!("{}  {:8}  {}  {}", token.id, state(token), token.scopes, plain(&token.name));
+        println!("    expires {}, last used {}", time(token.expires_at), time(token.last_used_at));
     }
     if tokens.is_empty() {
         println!("There are no tokens. `omniforge token create --name NAME` makes one.");
@@ -137,12 +163,12 @@ async fn list(list: List) -> anyhow::Result<()> {
 
 async fn revoke(revoke: Revoke) -> anyhow::Result<()> {
     let (store, auth) = open(&revoke.place).await?;
-    let revoked = auth.revoke_token(&revoke.id).await?;
+    let revoked = auth.revoke_token(&auth.owner_caller(Scopes::of(&[Scope::Admin])), &revoke.id).await?;
     store.close().await?;
     if !revoked {
         bail!("there is no token {}; `omniforge token list` shows those there are", revoke.id);
     }
-    println!("Revoked. Running servers refuse it within 5 seconds.");
+    println!("Revoked. Running servers refuse it within a second, and end what is open under it.");
     Ok(())
 }
 

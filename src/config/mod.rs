@@ -161,6 +161,8 @@ pub struct Settings {
     pub inline_wait: Duration,
     /// How much of the runs' history is kept.
     pub history: History,
+    /// How long entries of the audit log are kept; for good when unset.
+    pub audit_keep: Option<Duration>,
     /// How long running calls may go on after SIGTERM.
     pub drain: Duration,
     /// What the log shows (`tracing` filter syntax).
@@ -228,6 +230,7 @@ impl Settings {
             queue_wait: Duration::from_secs(options.queue_wait_seconds.unwrap_or(30)),
             inline_wait: Duration::from_secs(options.inline_wait_seconds.unwrap_or(25)),
             history,
+            audit_keep: audit_keep(options.audit_keep_days)?,
             drain: Duration::from_secs(options.drain_seconds.unwrap_or(5)),
             log: options.log.unwrap_or_else(|| "info,rmcp=warn,sqlx=warn".to_owned()),
         })
@@ -263,6 +266,10 @@ fn history(options: &Options) -> Result<History, ConfigError> {
         rows: days(positive("run_keep_days", options.run_keep_days, 30)?),
         count: positive("run_keep_rows", options.run_keep_rows, 1_000_000)?,
     })
+}
+
+fn audit_keep(given: Option<u32>) -> Result<Option<Duration>, ConfigError> {
+    given.map(|given| positive("audit_keep_days", Some(given), 1).map(days)).transpose()
 }
 
 /// That many mebibytes in bytes.

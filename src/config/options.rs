@@ -108,6 +108,8 @@ options! {
     run_keep_days / "OMNIFORGE_RUN_KEEP_DAYS": u32, "DAYS";
     /// How many runs are kept in the history [default: 1000000]
     run_keep_rows / "OMNIFORGE_RUN_KEEP_ROWS": u32, "N";
+    /// How long entries of the audit log are kept [default: for good]
+    audit_keep_days / "OMNIFORGE_AUDIT_KEEP_DAYS": u32, "DAYS";
     /// How long running calls may go on after SIGTERM [default: 5]
     drain_seconds / "OMNIFORGE_DRAIN_SECONDS": u64, "SECONDS";
     /// What the log shows, such as `debug` or `info,omniforge::runner=debug`

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::gate::{self, Gate};
 use super::identify::{self, Identify};
 use super::problem::problem;
-use super::{HttpOptions, answer};
+use super::{HttpOptions, answer, ending};
 use crate::mcp::{Era, Identity, OneAnswer, RawArguments, Server};
 use crate::model::Caller;
 
@@ -36,6 +36,8 @@ pub(super) struct Front {
 pub(super) struct Visit {
     pub(super) caller: Arc<Caller>,
     pub(super) parts: Parts,
+    /// Cancelled when the caller's credential counts no more.
+    pub(super) ended: CancellationToken,
 }
 
 /// The doors of the protocol.
@@ -101,14 +103,23 @@ impl Front {
         let (parts, body) = request.into_parts();
         let authorization = parts.headers.get(AUTHORIZATION);
         let caller = match self.identify.identify(authorization).await {
-            Ok(caller) => Arc::new(caller),
+            Ok(caller) => Arc::new(caller.from_source(ending::peer(&parts.extensions))),
             Err(error) => return identify::refused(&error, authorization),
         };
         let bearer = authorization.is_some() && caller.token_id.is_some();
         if let Err(refused) = self.gate.check(&parts.uri, &parts.headers, bearer) {
             return refused;
         }
-        let visit = Visit { caller, parts };
+        let ended = self.identify.ended(&caller);
+        let visit = Visit { caller, parts, ended: ended.clone() };
+        let response = tokio::select! {
+            response = self.serve(door, visit, body) => response,
+            () = ended.cancelled() => return ending::credential_ended(),
+        };
+        ending::until(ended, response)
+    }
+
+    async fn serve(&self, door: Door, visit: Visit, body: Body) -> Response {
         match (door, &visit.parts.method) {
             (Door::Mcp, &Method::POST) => self.post(visit, body).await,
             (Door::Mcp, &Method::GET) => self.get(visit).await,
@@ -207,7 +218,7 @@ impl Visit {
         parts.headers.remove("mcp-session-id");
         parts.headers.remove(ACCEPT);
         parts.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-03-26"));
-        Self { caller: Arc::clone(&self.caller), parts }
+        Self { caller: Arc::clone(&self.caller), parts, ended: self.ended.clone() }
     }
 
     fn not_allowed(&self, allowed: &'static str) -> Response {

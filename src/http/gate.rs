@@ -10,7 +10,7 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use super::problem::problem;
+use super::problem::{problem, refuse};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MCP_HEADERS: &str = "authorization, content-type, accept, mcp-protocol-version, mcp-session-id, mcp-method, \
@@ -191,7 +191,7 @@ fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
 }
 
 fn forbidden(detail: &str) -> Response {
-    problem(StatusCode::FORBIDDEN, detail)
+    refuse(StatusCode::FORBIDDEN, "gate.refused", detail)
 }
 
 fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Place> {

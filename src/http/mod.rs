@@ -5,6 +5,7 @@
 mod answer;
 mod batch;
 mod body;
+mod ending;
 mod front;
 mod gate;
 mod identify;
@@ -29,9 +30,10 @@ use crate::tools::Domain;
 
 pub use axum::Router;
 pub use body::read as read_body;
+pub use ending::peer;
 pub use gate::{Gate, GateError, is_preflight};
 pub use identify::{Identify, IdentifyError, refused};
-pub use problem::{json, problem};
+pub use problem::{Refused, json, problem, refuse};
 pub use routes::Ready;
 pub use serve::serve;
 
@@ -114,5 +116,6 @@ pub fn router(
         .fallback(routes::nothing_here)
         .with_state(Arc::clone(&front))
         .merge(others)
-        .layer(from_fn_with_state(front, front::root)))
+        .layer(from_fn_with_state(Arc::clone(&front), front::root))
+        .layer(from_fn_with_state(front, ending::note_refusals)))
 }

@@ -11,7 +11,7 @@ use super::answer::{self, Manner};
 use super::front::{Front, Visit, no_session};
 use super::oversize;
 use super::problem::{json, problem, refusal};
-use super::{body, front::MODERN};
+use super::{body, ending, front::MODERN};
 use crate::mcp::peek::{self, Message, Request};
 use crate::mcp::{Called, Era, Refusal};
 use crate::tools::CallError;
@@ -91,7 +91,12 @@ impl Front {
         }
         let asked = request.asked_version().unwrap_or_default();
         match self.server.open_session(&visit.caller.principal, &asked, forward).await {
-            Ok(response) => answer::adopt(response),
+            Ok(response) => {
+                if let Some(id) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
+                    self.server.end_session_with(id, visit.ended.clone());
+                }
+                answer::adopt(response)
+            }
             Err(error) => problem(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
         }
     }
@@ -132,7 +137,8 @@ impl Front {
         let outlives_client = !era.is_modern() && request.method == "tools/call";
         let tells = request.asks_for_events() || request.method == "subscriptions/listen";
         let manner = self.manner(visit, request, (tells, outlives_client));
-        answer::answer(async move { server.stateless(forward, called).await }, manner).await
+        let ended = visit.ended.clone();
+        answer::answer(async move { ending::cut(ended, server.stateless(forward, called)).await }, manner).await
     }
 
     fn manner(&self, visit: &Visit, request: &Request<'_>, (tells, outlives_client): (bool, bool)) -> Manner {

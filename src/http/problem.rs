@@ -18,6 +18,24 @@ pub fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
     json(status, "application/problem+json", body.to_string())
 }
 
+/// In a response's extensions: what was refused, for the audit log.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What, such as `gate.refused`.
+    pub action: &'static str,
+    /// Why.
+    pub reason: String,
+    /// The token that was shown, where it is known to be genuine.
+    pub token: Option<String>,
+}
+
+/// A response that refuses something of which the audit log should tell.
+pub fn refuse(status: StatusCode, action: &'static str, detail: &str) -> Response {
+    let mut response = problem(status, detail);
+    response.extensions_mut().insert(Refused { action, reason: detail.to_owned(), token: None });
+    response
+}
+
 /// A JSON-RPC error that was found before the protocol layer.
 pub(super) fn refusal(status: StatusCode, refusal: &Refusal) -> Response {
     json(status, "application/json", refusal.to_json())

@@ -112,6 +112,18 @@ impl Server {
         self.sessions.touch(id, principal)
     }
 
+    /// Ends a session as soon as the credential that opened it counts no more.
+    pub fn end_session_with(&self, id: &str, ended: CancellationToken) {
+        let Some(gone) = self.sessions.watch_over(id) else { return };
+        let (server, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = ended.cancelled() => server.close_session(&id).await,
+                () = gone.cancelled() => {}
+            }
+        });
+    }
+
     /// Ends a session.
     pub async fn close_session(&self, id: &str) {
         if let Err(error) = self.sessions.close_session(&id.into()).await {

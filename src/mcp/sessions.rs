@@ -14,6 +14,7 @@ use rmcp::transport::streamable_http_server::session::local::{LocalSessionManage
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::OwnStream;
 use super::changes::{Changes, Interest, Subscriptions};
@@ -40,6 +41,8 @@ struct Entry {
     told: Arc<AtomicU64>,
     /// The resources that it follows.
     uris: Subscriptions,
+    /// Cancels, when the session goes, what watches over it.
+    gone: Option<DropGuard>,
 }
 
 /// What a stream needs of its session.
@@ -95,8 +98,15 @@ impl Sessions {
             return Err(SessionRefused::Principal);
         }
         let told = Arc::new(AtomicU64::new(self.changes.count()));
-        let entry =
-            Entry { principal, era, used: Instant::now(), streams: Arc::new(()), told, uris: Subscriptions::default() };
+        let entry = Entry {
+            principal,
+            era,
+            used: Instant::now(),
+            streams: Arc::new(()),
+            told,
+            uris: Subscriptions::default(),
+            gone: None,
+        };
         let id: SessionId = format!("opening/{}", uuid::Uuid::now_v7()).into();
         table.insert(Arc::clone(&id), entry);
         drop(table);
@@ -109,6 +119,13 @@ impl Sessions {
         let entry = table.get_mut(id).filter(|entry| entry.principal == *principal)?;
         entry.used = Instant::now();
         Some(entry.era)
+    }
+
+    /// Cancelled when this session goes; `None` when it is gone.
+    pub(super) fn watch_over(&self, id: &str) -> Option<CancellationToken> {
+        let gone = CancellationToken::new();
+        self.table().get_mut(id)?.gone = Some(gone.clone().drop_guard());
+        Some(gone)
     }
 
     /// Ends the sessions that nobody used for this long.

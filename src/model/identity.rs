@@ -82,9 +82,17 @@ pub struct Caller {
     pub token_id: Option<String>,
     /// What the token allows.
     pub scopes: Scopes,
+    /// Where the request came from, for the audit log: a peer's address, `stdio` or `cli`.
+    pub source: Option<String>,
 }
 
 impl Caller {
+    /// The same caller, from there.
+    #[must_use]
+    pub fn from_source(self, source: Option<impl ToString>) -> Self {
+        Self { source: source.map(|source| source.to_string()), ..self }
+    }
+
     /// Whose tools and runs this caller sees; `None`: everybody's.
     pub fn sees_only(&self) -> Option<&PrincipalId> {
         (!self.scopes.has(Scope::Admin)).then_some(&self.principal)

@@ -1,9 +1,12 @@
-//! The audit log: every change and every refusal. Entries are only ever added.
+//! The audit log: every change and every refusal. Entries are only ever added, at the end of a chain (`audit_chain`).
 
 use serde_json::Value;
+use sqlx::SqliteConnection;
 
+use super::audit_chain;
 use super::error::corrupt;
 use super::{Store, StoreError};
+use crate::clock::Clock;
 use crate::model::{PrincipalId, Timestamp};
 
 /// Something to record.
@@ -13,13 +16,17 @@ pub struct AuditEntry {
     pub principal: Option<PrincipalId>,
     /// With which token.
     pub token: Option<String>,
+    /// From where: a peer's address, `stdio` or `cli`.
+    pub source: Option<String>,
     /// What was done, such as `tool.update`.
     pub action: String,
     /// To what, such as a tool's name.
     pub subject: String,
     /// More facts.
     pub detail: Value,
-    /// The fingerprint of the version it was about.
+    /// The fingerprint of what stood before a change.
+    pub before: Option<String>,
+    /// The fingerprint of what it was about: after a change, of what stands now.
     pub fingerprint: Option<String>,
     /// How it went, such as `ok` or `refused`.
     pub outcome: String,
@@ -28,7 +35,9 @@ pub struct AuditEntry {
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditRow {
-    /// Its id; ids sort by time.
+    /// Its place in the chain, from 1.
+    pub number: i64,
+    /// Its id.
     pub id: String,
     /// When it was recorded.
     pub at: Timestamp,
@@ -49,31 +58,112 @@ pub struct AuditFilter {
     pub before: Option<String>,
 }
 
+/// The columns of `audit`, exactly as they are stored: the MAC is over these.
+pub(super) struct AuditColumns {
+    pub number: i64,
+    pub id: String,
+    pub at: i64,
+    pub principal: Option<String>,
+    pub token: Option<String>,
+    pub source: Option<String>,
+    pub action: String,
+    pub subject: String,
+    pub detail: String,
+    pub before: Option<String>,
+    pub fingerprint: Option<String>,
+    pub outcome: String,
+    pub mac: Option<Vec<u8>>,
+}
+
+impl AuditColumns {
+    /// What is stored of an entry, before it has a place in the chain.
+    pub(super) fn of(entry: &AuditEntry, clock: &Clock) -> Self {
+        Self {
+            number: 0,
+            id: clock.new_id().to_string(),
+            at: clock.now().0,
+            principal: entry.principal.as_ref().map(|principal| principal.0.clone()),
+            token: entry.token.clone(),
+            source: entry.source.clone(),
+            action: entry.action.clone(),
+            subject: entry.subject.clone(),
+            detail: entry.detail.to_string(),
+            before: entry.before.clone(),
+            fingerprint: entry.fingerprint.clone(),
+            outcome: entry.outcome.clone(),
+            mac: None,
+        }
+    }
+}
+
+impl TryFrom<AuditColumns> for AuditRow {
+    type Error = StoreError;
+
+    fn try_from(row: AuditColumns) -> Result<Self, StoreError> {
+        Ok(Self {
+            number: row.number,
+            id: row.id,
+            at: Timestamp(row.at),
+            entry: AuditEntry {
+                principal: row.principal.map(PrincipalId),
+                token: row.token,
+                source: row.source,
+                action: row.action,
+                subject: row.subject,
+                detail: serde_json::from_str(&row.detail).map_err(|error| corrupt("audit detail", error))?,
+                before: row.before,
+                fingerprint: row.fingerprint,
+                outcome: row.outcome,
+            },
+        })
+    }
+}
+
+/// Writes an entry at the end of the chain. The only place that adds one.
+pub(super) async fn insert(connection: &mut SqliteConnection, row: &AuditColumns) -> Result<(), StoreError> {
+    sqlx::query!(
+        "INSERT INTO audit (number, id, at, principal, token, source, action, subject, detail, before, fingerprint,
+                            outcome, mac)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        row.number,
+        row.id,
+        row.at,
+        row.principal,
+        row.token,
+        row.source,
+        row.action,
+        row.subject,
+        row.detail,
+        row.before,
+        row.fingerprint,
+        row.outcome,
+        row.mac
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 impl Store {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`StoreError::Database`].
+    /// [`StoreError::NoAuditKey`], [`StoreError::Database`].
     pub async fn append_audit(&self, entry: &AuditEntry) -> Result<AuditRow, StoreError> {
-        let (id, at) = (self.clock.new_id().to_string(), self.clock.now());
-        let principal = entry.principal.as_ref().map(|principal| principal.0.as_str());
-        let detail = entry.detail.to_string();
-        sqlx::query!(
-            "INSERT INTO audit (id, at, principal, token, action, subject, detail, fingerprint, outcome)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            id,
-            at.0,
-            principal,
-            entry.token,
-            entry.action,
-            entry.subject,
-            detail,
-            entry.fingerprint,
-            entry.outcome
-        )
-        .execute(&self.connections.writer)
-        .await?;
-        Ok(AuditRow { id, at, entry: entry.clone() })
+        let mut transaction = self.write().await?;
+        let row = self.record(&mut transaction, entry).await?;
+        transaction.commit().await?;
+        Ok(row)
+    }
+
+    /// Adds an entry within a writing transaction: it stands there if, and only if, the change does.
+    pub(super) async fn record(
+        &self,
+        transaction: &mut SqliteConnection,
+        entry: &AuditEntry,
+    ) -> Result<AuditRow, StoreError> {
+        let row = AuditColumns::of(entry, &self.clock);
+        audit_chain::append(transaction, self.audit_key()?, row).await?.try_into()
     }
 
     /// Entries, newest first.
@@ -82,13 +172,15 @@ impl Store {
     /// [`StoreError::Database`]; [`StoreError::Corrupt`] for a detail that is no JSON.
     pub async fn list_audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
         let principal = filter.principal.as_ref().map(|principal| principal.0.as_str());
-        let rows = sqlx::query!(
-            "SELECT id, at, principal, token, action, subject, detail, fingerprint, outcome FROM audit
+        let rows = sqlx::query_as!(
+            AuditColumns,
+            "SELECT number, id, at, principal, token, source, action, subject, detail, before, fingerprint, outcome, mac
+             FROM audit
              WHERE ($1 IS NULL OR principal = $1)
                AND ($2 IS NULL OR action = $2 OR substr(action, 1, length($2) + 1) = $2 || '.')
                AND ($3 IS NULL OR subject = $3)
-               AND ($4 IS NULL OR id < $4)
-             ORDER BY id DESC LIMIT $5",
+               AND ($4 IS NULL OR number < (SELECT number FROM audit WHERE id = $4))
+             ORDER BY number DESC LIMIT $5",
             principal,
             filter.action,
             filter.subject,
@@ -97,22 +189,6 @@ impl Store {
         )
         .fetch_all(self.read())
         .await?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(AuditRow {
-                    id: row.id,
-                    at: Timestamp(row.at),
-                    entry: AuditEntry {
-                        principal: row.principal.map(PrincipalId),
-                        token: row.token,
-                        action: row.action,
-                        subject: row.subject,
-                        detail: serde_json::from_str(&row.detail).map_err(|error| corrupt("audit detail", error))?,
-                        fingerprint: row.fingerprint,
-                        outcome: row.outcome,
-                    },
-                })
-            })
-            .collect()
+        rows.into_iter().map(AuditRow::try_from).collect()
     }
 }

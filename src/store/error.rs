@@ -18,6 +18,9 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// There is no key for the audit log.
+    #[error("nothing can be recorded before the audit log has its key")]
+    NoAuditKey,
     /// The database was written by a newer program.
     #[error(
         "the database `{}` has schema {found}, this program knows schemas up to {known}; \

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::error::corrupt;
-use super::{Store, StoreError};
+use super::{AuditEntry, Store, StoreError};
 use crate::model::{PrincipalId, Scopes, Timestamp};
 
 /// A BLAKE3 hash. Secrets are stored as nothing else.
@@ -69,6 +69,8 @@ pub struct Token {
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// When it was used last, to the minute.
+    pub last_used_at: Option<Timestamp>,
 }
 
 /// A token to store.
@@ -117,6 +119,7 @@ struct TokenColumns {
     created_at: i64,
     expires_at: Option<i64>,
     revoked_at: Option<i64>,
+    last_used_at: Option<i64>,
 }
 
 impl TryFrom<TokenColumns> for Token {
@@ -131,6 +134,7 @@ impl TryFrom<TokenColumns> for Token {
             created_at: Timestamp(row.created_at),
             expires_at: row.expires_at.map(Timestamp),
             revoked_at: row.revoked_at.map(Timestamp),
+            last_used_at: row.last_used_at.map(Timestamp),
         })
     }
 }
@@ -206,14 +210,15 @@ impl Store {
             .collect()
     }
 
-    /// Stores a token.
+    /// Stores a token, and the entry of the audit log with it.
     ///
     /// # Errors
     /// [`StoreError::Database`], also when the principal does not exist or the id is taken.
-    pub async fn insert_token(&self, token: &NewToken) -> Result<Token, StoreError> {
+    pub async fn insert_token(&self, token: &NewToken, entry: &AuditEntry) -> Result<Token, StoreError> {
         let created_at = self.clock.now();
         let (scopes, hash) = (token.scopes.to_string(), token.secret_hash.as_slice());
         let expires_at = token.expires_at.map(|at| at.0);
+        let mut transaction = self.write().await?;
         sqlx::query!(
             "INSERT INTO tokens (id, principal, name, scopes, secret_hash, created_at, expires_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -225,8 +230,10 @@ impl Store {
             created_at.0,
             expires_at
         )
-        .execute(&self.connections.writer)
+        .execute(&mut *transaction)
         .await?;
+        self.record(&mut transaction, entry).await?;
+        transaction.commit().await?;
         Ok(Token {
             id: token.id.clone(),
             principal: token.principal.clone(),
@@ -235,6 +242,7 @@ impl Store {
             created_at,
             expires_at: token.expires_at,
             revoked_at: None,
+            last_used_at: None,
         })
     }
 
@@ -244,7 +252,8 @@ impl Store {
     /// [`StoreError::Database`].
     pub async fn find_token(&self, id: &str) -> Result<Option<(Token, Principal, Hash)>, StoreError> {
         let Some(row) = sqlx::query!(
-            "SELECT t.id, t.principal, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at, t.secret_hash,
+            "SELECT t.id, t.principal, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
+                    t.secret_hash,
                     p.name AS principal_name, p.kind, p.created_at AS principal_created_at
              FROM tokens t JOIN principals p ON p.id = t.principal WHERE t.id = $1",
             id
@@ -268,6 +277,7 @@ impl Store {
             created_at: row.created_at,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
         };
         Ok(Some((columns.try_into()?, principal.try_into()?, hash(row.secret_hash)?)))
     }
@@ -280,7 +290,7 @@ impl Store {
         let principal = principal.map(|principal| principal.0.as_str());
         sqlx::query_as!(
             TokenColumns,
-            "SELECT id, principal, name, scopes, created_at, expires_at, revoked_at FROM tokens
+            "SELECT id, principal, name, scopes, created_at, expires_at, revoked_at, last_used_at FROM tokens
              WHERE $1 IS NULL OR principal = $1 ORDER BY created_at DESC, id",
             principal
         )
@@ -291,15 +301,48 @@ impl Store {
         .collect()
     }
 
-    /// Revokes a token for good; says whether it was there and not yet revoked.
+    /// Revokes a token for good, with an entry in the audit log; says whether it was there and not yet revoked.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn revoke_token(&self, id: &str) -> Result<bool, StoreError> {
+    pub async fn revoke_token(&self, id: &str, entry: &AuditEntry) -> Result<bool, StoreError> {
         let now = self.clock.now().0;
+        let mut transaction = self.write().await?;
         let done = sqlx::query!("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL", id, now)
-            .execute(&self.connections.writer)
+            .execute(&mut *transaction)
             .await?;
-        Ok(done.rows_affected() == 1)
+        let revoked = done.rows_affected() == 1;
+        if revoked {
+            self.record(&mut transaction, entry).await?;
+        }
+        transaction.commit().await?;
+        Ok(revoked)
+    }
+
+    /// How many revocations there were, of every process: a number that only grows.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn count_revocations(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar!("SELECT revocations FROM meta WHERE id = 1").fetch_one(self.read()).await?)
+    }
+
+    /// Records when tokens were used, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn touch_tokens(&self, used: &[(String, Timestamp)]) -> Result<(), StoreError> {
+        let mut transaction = self.write().await?;
+        for (id, at) in used {
+            sqlx::query!(
+                "UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+                id,
+                at.0
+            )
+            .execute(&mut *transaction)
+            .await?;
+        }
+        transaction.commit().await?;
+        Ok(())
     }
 }

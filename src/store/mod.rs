@@ -6,6 +6,8 @@
 
 mod approvals;
 mod audit;
+mod audit_chain;
+mod audit_verify;
 mod catalog;
 mod content_reads;
 mod content_rows;
@@ -26,8 +28,8 @@ mod sign_in;
 mod state;
 mod tools;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use sqlx::{Sqlite, Transaction};
 
@@ -35,6 +37,7 @@ use crate::clock::Clock;
 
 pub use approvals::{Approved, NewApproval, Seal};
 pub use audit::{AuditEntry, AuditFilter, AuditRow};
+pub use audit_verify::{AuditFault, AuditHead, NotedHead};
 pub use catalog::{FoundTool, FoundTools, ToolSearch, VersionSummary};
 pub use content_reads::{ContentNews, ContentSearch, ContentVersionSummary, FoundContent, FoundContents};
 pub use contents::{NewContent, NewContentVersion, NewFile, Subject};
@@ -53,11 +56,15 @@ pub struct Store {
     connections: Arc<open::Connections>,
     recorder: Arc<recorder::Recorder>,
     clock: Clock,
+    dir: PathBuf,
+    audit_key: Arc<OnceLock<audit_chain::AuditKey>>,
 }
 
 impl Store {
     /// Opens the database `omniforge.db` in this directory; makes both where they don't exist. Brings an older
     /// database to this program's schema, after writing a copy of it beside it. Several processes may do so at once.
+    ///
+    /// Nothing is recorded in the audit log before [`Store::use_audit_key`].
     ///
     /// Must be called on a tokio runtime, where the task that records runs then lives until [`Store::close`].
     ///
@@ -67,7 +74,7 @@ impl Store {
     pub async fn open(dir: &Path, clock: Clock) -> Result<Self, StoreError> {
         let connections = Arc::new(open::open(dir).await?);
         let recorder = Arc::new(recorder::Recorder::start(connections.writer.clone()));
-        Ok(Self { connections, recorder, clock })
+        Ok(Self { connections, recorder, clock, dir: dir.to_owned(), audit_key: Arc::default() })
     }
 
     /// Writes the run rows that wait, and closes the file. Every later use of the store fails.

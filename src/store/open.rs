@@ -16,6 +16,8 @@ static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
 const DATABASE_FILE: &str = "omniforge.db";
 const LOCK_FILE: &str = "omniforge.db.migration-lock";
+/// Stands beside the database while the chain of its audit log has yet to begin.
+pub(super) const CHAIN_PENDING: &str = "omniforge.db.audit-begins";
 const READERS: u32 = 4;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -108,6 +110,14 @@ async fn migrate(path: &Path) -> Result<(), StoreError> {
         to: known,
         source,
     };
+    if !is_chained(&mut connection).await? {
+        let pending = path.with_file_name(CHAIN_PENDING);
+        std::fs::write(&pending, "").map_err(|source| StoreError::DataDirectory {
+            action: "write",
+            path: pending,
+            source,
+        })?;
+    }
     if 0 < found && found < known {
         back_up(&mut connection, path, found).await?;
     }
@@ -120,6 +130,12 @@ async fn migrate(path: &Path) -> Result<(), StoreError> {
     }
     connection.close().await?;
     Ok(())
+}
+
+/// Whether the audit log is a chain already.
+async fn is_chained(connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    let seals = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'audit_seals'");
+    Ok(seals.fetch_one(connection).await.map(|tables: i64| tables > 0)?)
 }
 
 /// The number of the newest migration that the database has; 0 for an empty one.

@@ -1,7 +1,7 @@
 //! Sign-in links and the sessions of the web UI. Codes and session ids are stored as hashes alone.
 
 use super::identity::PrincipalColumns;
-use super::{Hash, Principal, Store, StoreError};
+use super::{AuditEntry, Hash, Principal, Store, StoreError};
 use crate::model::{PrincipalId, Timestamp};
 
 /// A session of the web UI.
@@ -40,7 +40,7 @@ impl Store {
     }
 
     /// Spends a sign-in link on a new session, in one transaction: the principal who is signed in now, or `None`
-    /// when the link is unknown, spent or expired.
+    /// when the link is unknown, spent or expired. A success is recorded, as the principal's.
     ///
     /// # Errors
     /// [`StoreError::Database`].
@@ -48,6 +48,7 @@ impl Store {
         &self,
         code_hash: &Hash,
         session_hash: &Hash,
+        entry: AuditEntry,
     ) -> Result<Option<PrincipalId>, StoreError> {
         let (code_hash, session_hash, now) = (code_hash.as_slice(), session_hash.as_slice(), self.clock.now().0);
         let mut transaction = self.write().await?;
@@ -65,6 +66,8 @@ impl Store {
             )
             .execute(&mut *transaction)
             .await?;
+            let entry = AuditEntry { principal: Some(PrincipalId(principal.clone())), ..entry };
+            self.record(&mut transaction, &entry).await?;
         }
         transaction.commit().await?;
         Ok(principal.map(PrincipalId))
@@ -106,15 +109,23 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a session; says whether there was one.
+    /// Ends a session; says whether there was one. That is recorded, as its principal's.
     ///
     /// # Errors
     /// [`StoreError::Database`].
-    pub async fn delete_session(&self, id_hash: &Hash) -> Result<bool, StoreError> {
+    pub async fn delete_session(&self, id_hash: &Hash, entry: AuditEntry) -> Result<bool, StoreError> {
         let id_hash = id_hash.as_slice();
-        let done =
-            sqlx::query!("DELETE FROM sessions WHERE id_hash = $1", id_hash).execute(&self.connections.writer).await?;
-        Ok(done.rows_affected() == 1)
+        let mut transaction = self.write().await?;
+        let ended = sqlx::query_scalar!("DELETE FROM sessions WHERE id_hash = $1 RETURNING principal", id_hash)
+            .fetch_optional(&mut *transaction)
+            .await?;
+        let was_there = ended.is_some();
+        if let Some(principal) = ended {
+            let entry = AuditEntry { principal: Some(PrincipalId(principal)), ..entry };
+            self.record(&mut transaction, &entry).await?;
+        }
+        transaction.commit().await?;
+        Ok(was_there)
     }
 
     /// Forgets the sessions that were last used before this time, and the sign-in links that have expired.

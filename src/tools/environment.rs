@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 use super::{Live, Tools, authoring};
 use crate::model::{EnvironmentLock, Language, RunEvent, Tool, ToolDefinition, ToolVersion};
 use crate::runner::{EnvironmentState, EnvironmentUse, check_requires_python, parse_requirements};
-use crate::store::{Serving, StoreError};
+use crate::store::{AuditEntry, Serving, StoreError};
 use crate::trust::ApprovalError;
 
 /// How often a call that waits says so.
@@ -130,6 +131,15 @@ impl Tools {
             match tools.store.serve_installed(&tool, number).await {
                 Ok(false) => {}
                 Ok(true) => {
+                    let name = tools.store.get_tool(&tool).await.ok().flatten().map(|tool| tool.name.to_string());
+                    let entry = AuditEntry {
+                        action: "tool.serve".to_owned(),
+                        subject: name.unwrap_or(tool.0),
+                        detail: json!({"version": number, "once": "installed"}),
+                        outcome: "ok".to_owned(),
+                        ..AuditEntry::default()
+                    };
+                    tools.record(&entry).await;
                     if let Err(error) = tools.catalog.refresh().await {
                         tracing::warn!(%error, "Reading the catalogue's generation failed; lists are late");
                     }

@@ -21,7 +21,7 @@ use crate::model::{
     RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
-use crate::trust::SecretError;
+use crate::trust::{Refusal, SecretError};
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -237,7 +237,11 @@ impl Tools {
     async fn check_approved(&self, invocation: &Invocation) -> Result<(), Stopped> {
         match self.unapproved(invocation).await {
             Ok(None) => Ok(()),
-            Ok(Some(refusal)) => Err(Stopped::Unapproved(refusal)),
+            Ok(Some(refusal)) => {
+                let noted = Refusal::of(&invocation.caller, "run.refused", &invocation.name, refusal.clone());
+                self.refusals.note(noted);
+                Err(Stopped::Unapproved(refusal))
+            }
             Err(error) => Err(Stopped::Internal(error)),
         }
     }

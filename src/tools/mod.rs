@@ -38,7 +38,7 @@ use crate::lifecycle::Lifecycle;
 use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
 use crate::runner::{Environments, Runner};
 use crate::store::Store;
-use crate::trust::{Approvals, Sealer, Secrets};
+use crate::trust::{Approvals, Refusal, Refusals, Sealer, Secrets};
 
 use arguments::Checks;
 use attend::Lines;
@@ -75,6 +75,8 @@ pub struct Parts {
     pub approvals: Approvals,
     /// What runs with the grant get.
     pub secrets: Secrets,
+    /// Where refusals are noted.
+    pub refusals: Refusals,
     /// Seals the states of calls that wait for their clients.
     pub states: Sealer,
     /// Time and ids.
@@ -242,8 +244,15 @@ impl Domain for Tools {
         }
         let lines = Lines { events, cancel };
         let work = async {
-            match Builtin::named(&request.name).filter(|builtin| caller.scopes.has(builtin.scope())) {
-                Some(builtin) => self.call_builtin(builtin, caller, request, lines).await,
+            match Builtin::named(&request.name) {
+                Some(builtin) if caller.scopes.has(builtin.scope()) => {
+                    self.call_builtin(builtin, caller, request, lines).await
+                }
+                Some(builtin) => {
+                    let reason = format!("this needs the scope `{}`", builtin.scope().as_str());
+                    self.refusals.note(Refusal::of(caller, "scope.refused", &request.name, reason));
+                    self.call_saved(caller, request, lines).await
+                }
                 None => self.call_saved(caller, request, lines).await,
             }
         };

@@ -110,6 +110,7 @@ impl Tools {
                 .unwrap_or_default(),
             token_id: None,
             scopes: Scopes::of(&[Scope::Call]),
+            source: None,
         };
         let invocation = Invocation {
             caller,

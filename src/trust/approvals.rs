@@ -275,8 +275,10 @@ impl Approvals {
             action: action.to_owned(),
             subject: subject.to_owned(),
             detail,
+            source: caller.source.clone(),
             fingerprint: fingerprint.map(str::to_owned),
             outcome: outcome.to_owned(),
+            ..AuditEntry::default()
         };
         self.store.append_audit(&entry).await.map(drop)
     }

@@ -23,6 +23,12 @@ pub enum ServerKeyError {
     /// The operator's key can't.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The operator's key opens none of the store's.
+    #[error(
+        "the key is not the one that this data directory is used with; name its file with `--key-file` or \
+         OMNIFORGE_KEY_FILE, as for the server"
+    )]
+    Other,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -38,9 +44,30 @@ impl ServerKey {
     /// The key of a store; made at its first use. Where the operator's key opens none of those that there are, a new one is
     /// made, under which nothing of before is approved or can be read, until the right key is back.
     ///
+    /// The store's audit log gets its key with it.
+    ///
     /// # Errors
     /// [`ServerKeyError`].
     pub async fn open(store: &Store, operator: &OperatorKey) -> Result<Self, ServerKeyError> {
+        let key = Self::open_or_make(store, operator).await?;
+        store.use_audit_key(key.derive("audit")).await?;
+        Ok(key)
+    }
+
+    /// The key of a store, which no other key takes the place of: for commands, which somebody may run without the setting
+    /// that the server runs with. What they recorded under a key of their own would count as forged.
+    ///
+    /// # Errors
+    /// [`ServerKeyError`].
+    pub async fn open_as_before(store: &Store, operator: &OperatorKey) -> Result<Self, ServerKeyError> {
+        let known = store.sealed_keys().await?;
+        if !known.is_empty() && opened(&known, operator).is_none() {
+            return Err(ServerKeyError::Other);
+        }
+        Self::open(store, operator).await
+    }
+
+    async fn open_or_make(store: &Store, operator: &OperatorKey) -> Result<Self, ServerKeyError> {
         loop {
             let known = store.sealed_keys().await?;
             if let Some((key, _)) = opened(&known, operator) {

@@ -6,6 +6,7 @@ mod fingerprint;
 mod key;
 mod operator_key;
 mod policy;
+mod refusals;
 mod review;
 mod secrets;
 
@@ -14,5 +15,6 @@ pub use fingerprint::{content_fingerprint, fingerprint};
 pub use key::{Sealer, ServerKey, ServerKeyError};
 pub use operator_key::{KeyError, NextKey, OperatorKey};
 pub use policy::Policy;
+pub use refusals::{Refusal, RefusalWriter, Refusals};
 pub use review::{Asked, Review, Reviewed, Waiting};
 pub use secrets::{SecretError, SecretSummary, Secrets};

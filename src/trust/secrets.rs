@@ -191,12 +191,13 @@ impl Secrets {
         let entry = AuditEntry {
             principal: Some(caller.principal.clone()),
             token: caller.token_id.clone(),
+            source: caller.source.clone(),
             action: action.to_owned(),
             // Who gets the order wrong gives the value for the name.
             subject: if check_secret_name(subject).is_ok() { subject.to_owned() } else { "(no name)".to_owned() },
             detail,
-            fingerprint: None,
             outcome: outcome.to_owned(),
+            ..AuditEntry::default()
         };
         self.store.append_audit(&entry).await.map(drop)
     }

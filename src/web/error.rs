@@ -15,7 +15,7 @@ use super::pages::PagesError;
 use super::reply::{page, wants_page};
 use super::view::ErrorPage;
 use crate::auth::AuthError;
-use crate::http::problem;
+use crate::http::{Refused, problem, refuse};
 use crate::store::StoreError;
 
 /// Longer problem documents than this are not ours.
@@ -49,12 +49,20 @@ pub(super) enum WebError {
         /// Why.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A peer that must wait before it tries again.
+    #[error("{error}")]
+    TooMany {
+        /// In how many seconds.
+        seconds: u64,
+        /// What was tried too often.
+        error: AuthError,
+    },
     /// The product can't answer.
     #[error(transparent)]
     Pages(#[from] PagesError),
     /// Credentials can't be checked.
     #[error("credentials cannot be checked")]
-    Auth(#[from] AuthError),
+    Auth(#[source] AuthError),
     /// Sessions can't be read.
     #[error("sessions cannot be read")]
     Session(#[from] StoreError),
@@ -68,6 +76,7 @@ impl WebError {
         match self {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::OtherSite | Self::StaleForm => StatusCode::FORBIDDEN,
+            Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::BadForm { status, .. } | Self::Refused { status, .. } => *status,
             Self::Pages(_) | Self::Auth(_) | Self::Session(_) | Self::Render(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -78,7 +87,24 @@ impl IntoResponse for WebError {
     fn into_response(self) -> Response {
         let status = self.status();
         let detail = if status.is_server_error() { logged(&self) } else { self.to_string() };
-        problem(status, detail)
+        match self {
+            Self::OtherSite | Self::StaleForm => refuse(status, "form.refused", &detail),
+            Self::TooMany { seconds, .. } => {
+                let mut response = refuse(status, "sign_in.limited", &detail);
+                response.headers_mut().insert(RETRY_AFTER, seconds.into());
+                response
+            }
+            _ => problem(status, detail),
+        }
+    }
+}
+
+impl From<AuthError> for WebError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::TooManyAttempts { seconds } => Self::TooMany { seconds, error },
+            error => Self::Auth(error),
+        }
     }
 }
 
@@ -99,7 +125,7 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
     if !for_browser || is_head || !failed || !is_problem(response.headers()) {
         return response;
     }
-    let (parts, body) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
     let body = to_bytes(body, PROBLEM_LIMIT).await.unwrap_or_default();
     let said = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
     let detail = said["detail"].as_str().map(sentence);
@@ -110,6 +136,9 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
         if let Some(value) = parts.headers.get(&name) {
             shown.headers_mut().insert(name, value.clone());
         }
+    }
+    if let Some(refused) = parts.extensions.remove::<Refused>() {
+        shown.extensions_mut().insert(refused);
     }
     shown
 }

@@ -14,7 +14,7 @@ mod sign_in;
 mod site;
 mod view;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,11 +22,11 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{get, post};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-use crate::auth::Auth;
+use crate::auth::{Auth, Session};
 use crate::clock::Clock;
-use crate::http::Gate;
+use crate::http::{Gate, peer};
 use crate::model::{Caller, SandboxLevel};
 use error::WebError;
 use site::Site;
@@ -36,6 +36,9 @@ pub use pages::{Pages, PagesError, ToolListing, ToolSummary};
 /// No form is longer, but that of a secret, whose every byte may be escaped.
 const FORM_LIMIT: usize = 16 << 10;
 const SECRET_FORM_LIMIT: usize = 256 << 10;
+
+/// Where the guard tells the pages from which address a request came.
+const PEER: HeaderName = HeaderName::from_static("omniforge-peer");
 
 /// What the pages are made from.
 #[derive(Clone)]
@@ -92,7 +95,11 @@ pub fn error_pages(state: WebState, routes: Router) -> Router {
 }
 
 /// Middleware: lets in what was sent to this server, and not by a page of another site.
-async fn guard(State(web): State<Arc<Web>>, request: Request, next: Next) -> Response {
+async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) -> Response {
+    // Over what somebody may have sent under that name.
+    let peer = peer(request.extensions()).map_or(String::new(), |peer| peer.to_string());
+    let peer = HeaderValue::try_from(peer).expect("an address is printable");
+    request.headers_mut().insert(PEER, peer);
     let mut headers = request.headers().clone();
     if came_by_link(request.method(), &headers) {
         headers.remove("sec-fetch-site");
@@ -112,6 +119,11 @@ fn came_by_link(method: &Method, headers: &HeaderMap) -> bool {
         && is("sec-fetch-dest", "document")
 }
 
+/// The address that a request came from.
+fn peer_of(headers: &HeaderMap) -> Option<IpAddr> {
+    headers.get(PEER)?.to_str().ok()?.parse().ok()
+}
+
 impl Web {
     fn new(state: WebState) -> Self {
         let site = Site::new(state.listen, state.public_url.as_deref());
@@ -121,6 +133,13 @@ impl Web {
     /// The path of the first page.
     fn home(&self) -> String {
         format!("{}/", self.site.prefix())
+    }
+
+    /// The session of the browser that sent this.
+    async fn session(&self, headers: &HeaderMap) -> Result<Option<Session>, WebError> {
+        let Some(session_id) = cookie::read(&self.site, headers) else { return Ok(None) };
+        let session = self.state.auth.session(session_id).await?;
+        Ok(session.map(|session| Session { caller: session.caller.from_source(peer_of(headers)), ..session }))
     }
 
     /// Who is signed in, as only a sign-in link makes one: not whoever comes where no credential is asked for.
@@ -133,8 +152,7 @@ impl Web {
         if !self.site.sent_by_own_page(headers) {
             return Err(WebError::OtherSite);
         }
-        let Some(session_id) = cookie::read(&self.site, headers) else { return Ok(None) };
-        match self.state.auth.session(session_id).await? {
+        match self.session(headers).await? {
             Some(session) if session.accepts_csrf(csrf) => Ok(Some(session.caller)),
             Some(_) => Err(WebError::StaleForm),
             None => Ok(None),
@@ -143,13 +161,11 @@ impl Web {
 
     /// Who sent the request: the session's principal, or everybody where no credential is asked for.
     async fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, WebError> {
-        if let Some(session_id) = cookie::read(&self.site, headers)
-            && let Some(session) = self.state.auth.session(session_id).await?
-        {
+        if let Some(session) = self.session(headers).await? {
             return Ok(Some(Visitor { caller: session.caller, csrf: Some(session.csrf) }));
         }
         if self.state.auth.is_anonymous() {
-            let caller = self.state.auth.authenticate(None).await?;
+            let caller = self.state.auth.authenticate(None).await?.from_source(peer_of(headers));
             return Ok(Some(Visitor { caller, csrf: None }));
         }
         Ok(None)

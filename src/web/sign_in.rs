@@ -13,8 +13,9 @@ use tracing::info;
 
 use super::reply::{page, see_other, without_referrer};
 use super::view::{SignIn, SignInPage};
-use super::{Web, WebError, cookie};
+use super::{Web, WebError, cookie, peer_of};
 use crate::auth::AuthError;
+use crate::http::Refused;
 
 /// No code is longer.
 const CODE_LIMIT: usize = 128;
@@ -60,13 +61,19 @@ pub(super) async fn sign_in(
     if !web.site.sent_by_own_page(&headers) {
         return Err(WebError::OtherSite);
     }
-    let session_id = match web.state.auth.spend_sign_in_code(&read(form)?.code).await {
+    let peer = peer_of(&headers);
+    let session_id = match web.state.auth.spend_sign_in_code(&read(form)?.code, peer).await {
         Ok(session_id) => session_id,
-        Err(AuthError::BadSignInCode) => return sign_in_page(&web, &headers, SignIn::Used),
+        Err(error @ AuthError::BadSignInCode) => {
+            let mut page = sign_in_page(&web, &headers, SignIn::Used)?;
+            let refused = Refused { action: "sign_in.refused", reason: error.to_string(), token: None };
+            page.extensions_mut().insert(refused);
+            return Ok(page);
+        }
         Err(error) => return Err(error.into()),
     };
     if let Some(old) = cookie::read(&web.site, &headers) {
-        web.state.auth.sign_out(old).await?;
+        web.state.auth.sign_out(old, peer).await?;
     }
     info!("Somebody signed in with a link");
     let mut response = without_referrer(see_other(&web.home()));
@@ -85,12 +92,12 @@ pub(super) async fn sign_out(
     }
     let presented = read(form)?.csrf;
     if let Some(session_id) = cookie::read(&web.site, &headers)
-        && let Some(session) = web.state.auth.session(session_id).await?
+        && let Some(session) = web.session(&headers).await?
     {
         if !session.accepts_csrf(&presented) {
             return Err(WebError::StaleForm);
         }
-        web.state.auth.sign_out(session_id).await?;
+        web.state.auth.sign_out(session_id, peer_of(&headers)).await?;
         info!(principal.id = %session.caller.principal.0, "`{}` signed out", session.caller.principal_name);
     }
     let mut response = see_other(&web.home());

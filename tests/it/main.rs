@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails at once")]
 
 mod approvals;
+mod audit;
 mod content;
 mod denied;
 mod dependencies;
@@ -16,4 +17,5 @@ mod saving;
 mod secrets;
 mod server;
 mod store_contract;
+mod tokens;
 mod web;

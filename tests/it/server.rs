@@ -142,6 +142,23 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Stops in order, as SIGTERM asks for.
+    pub fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// Runs the program on a data directory; what it printed, and its exit status.
+pub fn command(data_dir: &Path, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_omniforge"));
+    let done = command.args(arguments).arg("--data-dir").arg(data_dir).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(done.stdout), text(done.stderr), done.status.code())
+}
+
 /// The response message in a body of plain JSON or of events.
 fn answer(text: String) -> Value {
     let is_answer = |value: &Value| value.get("result").is_some() || value.get("error").is_some();

@@ -31,6 +31,7 @@ impl Bench {
     async fn new() -> Self {
         let (dir, clock) = (TempDir::new().unwrap(), Clock::manual(NOW));
         let store = Store::open(dir.path(), clock.clone()).await.unwrap();
+        store.use_audit_key([7; 32]).await.unwrap();
         let (owner, made) = store.ensure_principal("owner", PrincipalKind::Person).await.unwrap();
         assert!(made);
         Self { dir, clock, store, owner: owner.id }

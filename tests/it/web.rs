@@ -62,6 +62,7 @@ impl Site {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::manual(NOW);
         let store = Store::open(dir.path(), clock.clone()).await.unwrap();
+        store.use_audit_key([7; 32]).await.unwrap();
         let auth = if setting.anonymous { Auth::anonymous(store).await } else { Auth::new(store).await };
         let auth = Arc::new(auth.unwrap());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

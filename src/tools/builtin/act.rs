@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::written::deed;
 use super::{BuiltinCall, Failed, Handled, Named, parse};
 use crate::model::{
-    Block, CallReply, Json, NetworkEntry, NetworkUse, SandboxLevel, ToolDefinition, ToolId, VersionNumber,
+    Block, CallReply, Caller, Json, NetworkEntry, NetworkUse, SandboxLevel, Tool, ToolDefinition, ToolId, VersionNumber,
 };
+use crate::store::{AuditEntry, Store};
 use crate::tools::arguments::{self, ArgumentsError};
 use crate::tools::attend::Attended;
 use crate::tools::authoring::Draft;
@@ -48,25 +50,34 @@ impl Tools {
         let Named { name } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         let id = tool.id.clone();
-        let deleted = self.write(move |store| async move { store.delete_tool(&id).await }).await?;
+        let latest = self.store.get_version(&id, tool.latest_version).await?;
+        let entry = deed(&call.caller, "tool.delete", &name, json!({"latest_version": tool.latest_version}));
+        let entry = AuditEntry { before: latest.map(|version| version.fingerprint), ..entry };
+        let write = move |store: Store| async move { store.delete_tool(&id).await };
+        let deleted = self.write(entry, write, |entry, deleted| deleted.then_some(entry)).await?;
         if !deleted {
             return Err(Failed::Refused(format!("there is no tool `{name}` any more")));
         }
-        self.audit(&call.caller, "tool.delete", &name, (json!({"latest_version": tool.latest_version}), None)).await;
         Ok(CallReply::text(format!("Deleted `{name}` with its {} version(s). Its runs stay.", tool.latest_version)))
     }
 
     pub(super) async fn builtin_set_enabled(&self, call: BuiltinCall) -> Handled {
         let Switch { name, enabled } = parse(&call.arguments)?;
-        let id = self.owned(&call.caller, &name).await?.id;
-        let tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
-        self.audit(&call.caller, "tool.set_enabled", &name, (json!({"enabled": enabled}), None)).await;
+        let tool = self.owned(&call.caller, &name).await?;
+        let tool = self.switch(&call.caller, tool, enabled).await?;
         let state = match (enabled, tool.serving_version) {
             (false, _) => "off: neither listed nor callable; nothing is lost",
             (true, Some(_)) => "on: listed and callable",
             (true, None) => "on, but no version may serve yet: it needs approval",
         };
         Ok(CallReply::text(format!("`{name}` is {state}.")))
+    }
+
+    /// Switches a tool on or off.
+    pub(super) async fn switch(&self, caller: &Caller, tool: Tool, enabled: bool) -> Result<Tool, Failed> {
+        let entry = deed(caller, "tool.set_enabled", tool.name.as_str(), json!({"enabled": enabled}));
+        let write = move |store: Store| async move { store.set_enabled(&tool.id, enabled).await };
+        self.write(entry, write, |entry, _| Some(entry)).await
     }
 
     pub(super) async fn builtin_call(&self, call: BuiltinCall) -> Result<Answer, Failed> {

@@ -7,6 +7,7 @@ mod instructions;
 mod look;
 mod runs;
 mod save;
+mod written;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::future::Future;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::written::{deed, made};
 use super::{BuiltinCall, Failed, Handled, parse};
 use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber};
 use crate::runner::EnvironmentState;
@@ -88,7 +89,9 @@ impl Tools {
         let Understood { definition, warnings } = self.understand(name.as_str(), draft, (None, None)).await?;
         let version = self.new_version(caller, definition, "create".into(), None).await?;
         let new = NewTool { name: name.clone(), owner: caller.principal.clone(), enabled, version };
-        let (tool, version) = self.write(move |store| async move { store.create_tool(&new).await }).await?;
+        let entry = deed(caller, "tool.create", name.as_str(), json!({}));
+        let write = move |store: Store| async move { store.create_tool(&new).await };
+        let (tool, version) = self.write(entry, write, |entry, (_, version)| made(entry, version)).await?;
         Ok(Saved { tool, version, verb: "Created", unchanged: false, warnings, before: None })
     }
 
@@ -142,14 +145,15 @@ impl Tools {
         let id = tool.id.clone();
         let unchanged = text_of(&before)? == text_of(&version.definition)?;
         let (mut tool, version) = if unchanged {
-            (self.serve_unchanged(tool, version.serving).await?, latest)
+            (self.serve_unchanged(caller, tool, version.serving).await?, latest)
         } else {
-            self.write(move |store| async move { store.add_version(&id, latest.number, &version).await }).await?
+            let entry = deed(caller, format!("tool.{note}"), tool.name.as_str(), json!({}));
+            let entry = AuditEntry { before: Some(latest.fingerprint), ..entry };
+            let write = move |store: Store| async move { store.add_version(&id, latest.number, &version).await };
+            self.write(entry, write, |entry, (_, version)| made(entry, version)).await?
         };
         if let Some(enabled) = enabled.filter(|enabled| *enabled != tool.enabled) {
-            let id = tool.id.clone();
-            tool = self.write(move |store| async move { store.set_enabled(&id, enabled).await }).await?;
-            self.audit(caller, "tool.set_enabled", tool.name.as_str(), (json!({"enabled": enabled}), None)).await;
+            tool = self.switch(caller, tool, enabled).await?;
         }
         let verb = if unchanged { "Unchanged:" } else { "Saved" };
         Ok(Saved { tool, version, verb, unchanged, warnings, before: Some(before) })
@@ -157,7 +161,7 @@ impl Tools {
 
     /// Lets the latest version serve where a new one like it would: nothing may wait for approval any more, or an
     /// environment that failed be tried again.
-    async fn serve_unchanged(&self, tool: Tool, serving: Serving) -> Result<Tool, Failed> {
+    async fn serve_unchanged(&self, caller: &Caller, tool: Tool, serving: Serving) -> Result<Tool, Failed> {
         let (id, latest) = (tool.id.clone(), tool.latest_version);
         if tool.serving_version == Some(latest) {
             return Ok(tool);
@@ -165,7 +169,9 @@ impl Tools {
         match serving {
             Serving::NotYet => {}
             Serving::Now => {
-                return self.write(move |store| async move { store.set_serving(&id, Some(latest)).await }).await;
+                let entry = deed(caller, "tool.serve", tool.name.as_str(), json!({"version": latest}));
+                let write = move |store: Store| async move { store.set_serving(&id, Some(latest)).await };
+                return self.write(entry, write, |entry, _| Some(entry)).await;
             }
             Serving::OnceInstalled => self.store.serve_once_installed(&id, latest).await?,
         }
@@ -181,12 +187,14 @@ impl Tools {
 
     async fn roll_back(&self, caller: &Caller, tool: Tool, number: VersionNumber) -> Result<Saved, Failed> {
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
-        let before = Some(self.version(&tool.id, latest).await?.definition);
+        let before = self.version(&tool.id, latest).await?;
         let version = self.new_version(caller, target.definition, format!("rollback to {number}"), Some(&tool)).await?;
-        let id = tool.id;
-        let (tool, version) =
-            self.write(move |store| async move { store.add_version(&id, latest, &version).await }).await?;
-        Ok(Saved { tool, version, verb: "Rolled back", unchanged: false, warnings: Vec::new(), before })
+        let entry = deed(caller, "tool.rollback", tool.name.as_str(), json!({}));
+        let entry = AuditEntry { before: Some(before.fingerprint), ..entry };
+        let write = move |store: Store| async move { store.add_version(&tool.id, latest, &version).await };
+        let (tool, version) = self.write(entry, write, |entry, (_, version)| made(entry, version)).await?;
+        let (warnings, before) = (Vec::new(), Some(before.definition));
+        Ok(Saved { tool, version, verb: "Rolled back", unchanged: false, warnings, before })
     }
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
@@ -247,62 +255,9 @@ impl Tools {
         Ok(if waits { Serving::NotYet } else { self.serving_if_approved(definition, tool) })
     }
 
-    /// Writes to the catalogue in a task that a dropped request can't stop halfway: commit, then clear the cache and
-    /// tell everybody.
-    pub(super) async fn write<T, F>(&self, write: impl FnOnce(Store) -> F + Send + 'static) -> Result<T, Failed>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let tools = self.clone();
-        let task = self.lifecycle.tasks.spawn(async move {
-            let written = write(tools.store.clone()).await?;
-            tools.catalog.refresh().await?;
-            Ok::<T, StoreError>(written)
-        });
-        let written = task.await.map_err(|error| Failed::Broken(internal("a write's task failed", &error)))?;
-        Ok(written?)
-    }
-
-    /// The same for saved content.
-    pub(super) async fn write_content<T, F>(&self, write: impl FnOnce(Store) -> F + Send + 'static) -> Result<T, Failed>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let contents = self.contents.clone();
-        self.write(move |store| async move {
-            let written = write(store).await?;
-            contents.refresh().await?;
-            Ok(written)
-        })
-        .await
-    }
-
-    /// Records a change that was made.
-    pub(super) async fn audit(&self, caller: &Caller, action: &str, subject: &str, about: (Value, Option<&str>)) {
-        let (detail, fingerprint) = about;
-        let entry = AuditEntry {
-            principal: Some(caller.principal.clone()),
-            token: caller.token_id.clone(),
-            action: action.to_owned(),
-            subject: subject.to_owned(),
-            detail,
-            fingerprint: fingerprint.map(str::to_owned),
-            outcome: "ok".to_owned(),
-        };
-        if let Err(error) = self.store.append_audit(&entry).await {
-            tracing::error!(action, subject, %error, "The audit entry `{action}` of `{subject}` could not be written");
-        }
-    }
-
-    /// Records the save, starts the environment, and says what was understood and what comes next.
+    /// Starts the environment, and says what was understood and what comes next.
     async fn saved(&self, call: &BuiltinCall, saved: Saved) -> Handled {
         let Saved { tool, version, verb, unchanged, mut warnings, before } = saved;
-        if !unchanged {
-            let detail = json!({"version": version.number, "note": version.note});
-            self.audit(&call.caller, "tool.save", tool.name.as_str(), (detail, Some(&version.fingerprint))).await;
-        }
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
         let others = self.store.folded_names(&call.caller.principal).await?;

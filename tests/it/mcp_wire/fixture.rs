@@ -264,7 +264,7 @@ impl Identify for Names {
         match token {
             Some(name @ ("anna" | "ben")) => Ok(caller(name, Some(name))),
             _ if self.open => Ok(caller("local", None)),
-            _ => Err(IdentifyError::Refused { reason: "its token is unknown".to_owned() }),
+            _ => Err(IdentifyError::Refused { reason: "its token is unknown".to_owned(), token: None }),
         }
     }
 
@@ -280,5 +280,6 @@ pub fn caller(name: &str, token: Option<&str>) -> Caller {
         principal_name: name.to_owned(),
         token_id: token.map(ToOwned::to_owned),
         scopes: Scopes::of(&[Scope::Call, Scope::Author]),
+        source: None,
     }
 }

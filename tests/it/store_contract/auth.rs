@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use omniforge::auth::{Auth, AuthError, Lifetime, TokenRequest};
-use omniforge::model::{Scope, Scopes};
-use omniforge::store::Store;
+use omniforge::model::{Caller, Scope, Scopes};
+use omniforge::store::{Store, Token};
 use sqlx::Row;
 
 use super::Bench;
@@ -19,6 +19,10 @@ fn request(bench: &Bench, lifetime: Lifetime) -> TokenRequest {
         expires_at: Some(bench.clock.later(HOUR)),
         lifetime,
     }
+}
+
+fn by(auth: &Auth) -> Caller {
+    auth.owner_caller(Scopes::of(&Scope::ALL))
 }
 
 async fn start() -> (Bench, Auth) {
@@ -44,14 +48,15 @@ async fn the_first_start_makes_owner_and_local() {
 async fn a_token_lets_its_principal_in_until_it_expires() {
     for lifetime in [Lifetime::Stored, Lifetime::Process] {
         let (bench, auth) = start().await;
-        let (token, text) = auth.create_token(request(&bench, lifetime)).await.unwrap();
+        let (token, text) = auth.create_token(&by(&auth), request(&bench, lifetime)).await.unwrap();
         let header = format!("Bearer {text}");
         for _ in 0..2 {
             let caller = auth.authenticate(Some(&header)).await.unwrap();
             assert_eq!((&caller.principal, caller.principal_name.as_str()), (&bench.owner, "owner"));
             assert_eq!((caller.token_id.as_ref(), caller.scopes), (Some(&token.id), token.scopes));
         }
-        assert_eq!(auth.list_tokens(Some(&bench.owner)).await.unwrap(), [(token, lifetime)]);
+        let used = Token { last_used_at: Some(bench.clock.now()), ..token };
+        assert_eq!(auth.list_tokens(Some(&bench.owner)).await.unwrap(), [(used, lifetime)]);
         bench.clock.advance(HOUR);
         assert!(matches!(auth.authenticate(Some(&header)).await, Err(AuthError::Expired)), "also from the cache");
     }
@@ -61,11 +66,11 @@ async fn a_token_lets_its_principal_in_until_it_expires() {
 async fn a_revoked_token_is_refused_at_once() {
     for lifetime in [Lifetime::Stored, Lifetime::Process] {
         let (bench, auth) = start().await;
-        let (token, text) = auth.create_token(request(&bench, lifetime)).await.unwrap();
+        let (token, text) = auth.create_token(&by(&auth), request(&bench, lifetime)).await.unwrap();
         let header = format!("Bearer {text}");
         auth.authenticate(Some(&header)).await.unwrap();
-        assert!(auth.revoke_token(&token.id).await.unwrap());
-        assert!(!auth.revoke_token(&token.id).await.unwrap());
+        assert!(auth.revoke_token(&by(&auth), &token.id).await.unwrap());
+        assert!(!auth.revoke_token(&by(&auth), &token.id).await.unwrap());
         let refused = auth.authenticate(Some(&header)).await.unwrap_err();
         assert!(matches!(refused, AuthError::Revoked | AuthError::Invalid), "{refused}");
         assert_eq!(matches!(refused, AuthError::Revoked), lifetime == Lifetime::Stored);
@@ -75,8 +80,8 @@ async fn a_revoked_token_is_refused_at_once() {
 #[tokio::test]
 async fn a_wrong_secret_and_a_wrong_id_look_the_same() {
     let (bench, auth) = start().await;
-    let (token, text) = auth.create_token(request(&bench, Lifetime::Stored)).await.unwrap();
-    let (_, process) = auth.create_token(request(&bench, Lifetime::Process)).await.unwrap();
+    let (token, text) = auth.create_token(&by(&auth), request(&bench, Lifetime::Stored)).await.unwrap();
+    let (_, process) = auth.create_token(&by(&auth), request(&bench, Lifetime::Process)).await.unwrap();
     let wrong_secret = format!("Bearer ofk_{}_{}", token.id, "0".repeat(43));
     let wrong_id = format!("Bearer ofk_{}_{}", "0".repeat(16), text.rsplit('_').next().unwrap());
     let wrong_process = format!("Bearer {}x", &process[..process.len() - 1]);
@@ -93,8 +98,8 @@ async fn a_wrong_secret_and_a_wrong_id_look_the_same() {
 #[tokio::test]
 async fn a_revoked_token_that_also_had_the_wrong_secret_tells_nothing() {
     let (bench, auth) = start().await;
-    let (token, _) = auth.create_token(request(&bench, Lifetime::Stored)).await.unwrap();
-    auth.revoke_token(&token.id).await.unwrap();
+    let (token, _) = auth.create_token(&by(&auth), request(&bench, Lifetime::Stored)).await.unwrap();
+    auth.revoke_token(&by(&auth), &token.id).await.unwrap();
     let header = format!("Bearer ofk_{}_{}", token.id, "0".repeat(43));
     assert!(matches!(auth.authenticate(Some(&header)).await, Err(AuthError::Invalid)));
 }
@@ -102,10 +107,10 @@ async fn a_revoked_token_that_also_had_the_wrong_secret_tells_nothing() {
 #[tokio::test]
 async fn a_process_token_dies_with_the_process_and_no_secret_is_on_disk() {
     let (bench, auth) = start().await;
-    let (_, stored) = auth.create_token(request(&bench, Lifetime::Stored)).await.unwrap();
-    let (_, process) = auth.create_token(request(&bench, Lifetime::Process)).await.unwrap();
+    let (_, stored) = auth.create_token(&by(&auth), request(&bench, Lifetime::Stored)).await.unwrap();
+    let (_, process) = auth.create_token(&by(&auth), request(&bench, Lifetime::Process)).await.unwrap();
     let code = auth.new_sign_in_link().await.unwrap();
-    let session = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap()).await.unwrap();
+    let session = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap(), None).await.unwrap();
     let next = Auth::new(bench.store.clone()).await.unwrap();
     next.authenticate(Some(&format!("bearer {stored}"))).await.unwrap();
     assert!(matches!(next.authenticate(Some(&format!("Bearer {process}"))).await, Err(AuthError::Invalid)));
@@ -129,7 +134,7 @@ async fn useless_tokens_are_not_made() {
         TokenRequest { principal: omniforge::model::PrincipalId("nobody".to_owned()), ..good },
     ];
     for request in bad {
-        assert!(matches!(auth.create_token(request).await, Err(AuthError::BadRequest(_))));
+        assert!(matches!(auth.create_token(&by(&auth), request).await, Err(AuthError::BadRequest(_))));
     }
 }
 
@@ -145,19 +150,19 @@ async fn without_authentication_everybody_is_the_owner_but_nobody_approves() {
 async fn a_sign_in_link_works_once_and_for_15_minutes() {
     let (bench, auth) = start().await;
     let code = auth.new_sign_in_link().await.unwrap();
-    let (one, two) = tokio::join!(auth.spend_sign_in_code(&code), auth.spend_sign_in_code(&code));
+    let (one, two) = tokio::join!(auth.spend_sign_in_code(&code, None), auth.spend_sign_in_code(&code, None));
     assert!(one.is_ok() != two.is_ok(), "only one of two racing requests gets a session");
     let late = auth.new_sign_in_link().await.unwrap();
     bench.clock.advance(Duration::from_secs(15 * 60));
-    assert!(matches!(auth.spend_sign_in_code(&late).await, Err(AuthError::BadSignInCode)));
-    assert!(matches!(auth.spend_sign_in_code("").await, Err(AuthError::BadSignInCode)));
+    assert!(matches!(auth.spend_sign_in_code(&late, None).await, Err(AuthError::BadSignInCode)));
+    assert!(matches!(auth.spend_sign_in_code("", None).await, Err(AuthError::BadSignInCode)));
 }
 
 #[tokio::test]
 async fn a_session_lives_while_it_is_used() {
     let (bench, auth) = start().await;
     let code = auth.new_sign_in_link().await.unwrap();
-    let cookie = auth.spend_sign_in_code(&code).await.unwrap();
+    let cookie = auth.spend_sign_in_code(&code, None).await.unwrap();
     assert_ne!(cookie, code);
     let session = auth.session(&cookie).await.unwrap().unwrap();
     assert_eq!(
@@ -181,8 +186,8 @@ async fn a_session_lives_while_it_is_used() {
 #[tokio::test]
 async fn signing_out_ends_the_session() {
     let (_bench, auth) = start().await;
-    let cookie = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap()).await.unwrap();
-    assert!(auth.sign_out(&cookie).await.unwrap());
+    let cookie = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap(), None).await.unwrap();
+    assert!(auth.sign_out(&cookie, None).await.unwrap());
     assert!(auth.session(&cookie).await.unwrap().is_none());
-    assert!(!auth.sign_out(&cookie).await.unwrap());
+    assert!(!auth.sign_out(&cookie, None).await.unwrap());
 }

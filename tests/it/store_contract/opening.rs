@@ -148,6 +148,7 @@ async fn opens_as_a_child() {
     // Started without the variable, as any test, it has nothing to do.
     let Some(dir) = std::env::var_os(DIRECTORY_OF_CHILD) else { return };
     let store = Store::open(Path::new(&dir), Clock::system()).await.unwrap();
+    store.use_audit_key([7; 32]).await.unwrap();
     store.append_audit(&omniforge::store::AuditEntry::default()).await.unwrap();
     store.close().await.unwrap();
 }

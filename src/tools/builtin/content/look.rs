@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use crate::clock::rfc3339;
 use crate::model::{CallReply, ContentKind, VersionNumber};
-use crate::store::ContentSearch;
+use crate::store::{AuditEntry, ContentSearch, Store};
 use crate::tools::Tools;
+use crate::tools::builtin::written::deed;
 use crate::tools::builtin::{BuiltinCall, Failed, Handled, parse};
 
 #[derive(Deserialize)]
@@ -88,13 +89,16 @@ impl Tools {
     pub(in crate::tools::builtin) async fn builtin_delete_content(&self, call: BuiltinCall) -> Handled {
         let Delete { kind, name } = parse(&call.arguments)?;
         let item = self.owned_content(&call.caller, kind, &name).await?;
+        let latest = self.store.get_content_version(&item.id, item.latest_version).await?;
         let (id, kind) = (item.id, kind.as_str());
-        let deleted = self.write_content(move |store| async move { store.delete_content(&id).await }).await?;
+        let detail = json!({"latest_version": item.latest_version});
+        let entry = deed(&call.caller, format!("{kind}.delete"), &name, detail);
+        let entry = AuditEntry { before: latest.map(|version| version.fingerprint), ..entry };
+        let write = move |store: Store| async move { store.delete_content(&id).await };
+        let deleted = self.write_content(entry, write, |entry, deleted| deleted.then_some(entry)).await?;
         if !deleted {
             return Err(Failed::Refused(format!("there is no {kind} `{name}` any more")));
         }
-        let detail = json!({"latest_version": item.latest_version});
-        self.audit(&call.caller, &format!("{kind}.delete"), &name, (detail, None)).await;
         Ok(CallReply::text(format!("Deleted {kind} `{name}` with its {} version(s).", item.latest_version)))
     }
 }

@@ -12,11 +12,12 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::written::{deed, made_content};
 use super::{BuiltinCall, Failed, Handled, SAVED, parse};
 use crate::model::{
     About, CallReply, Caller, ContentDefinition, ContentFile, ContentItem, ContentKind, ContentVersion, VersionNumber,
 };
-use crate::store::{NewContent, NewContentVersion, NewFile};
+use crate::store::{AuditEntry, NewContent, NewContentVersion, NewFile, Store};
 use crate::tools::authoring::Draft;
 use crate::tools::content::sha256;
 use crate::tools::{Tools, internal};
@@ -120,29 +121,39 @@ impl Tools {
             None => {
                 let owner = caller.principal.clone();
                 let new = NewContent { name: name.clone(), owner, enabled: enabled.unwrap_or(true), version };
-                match self.write_content(move |store| async move { store.create_content(&new).await }).await {
+                let entry = deed(caller, format!("{}.create", kind.as_str()), &name, json!({}));
+                let write = move |store: Store| async move { store.create_content(&new).await };
+                match self.write_content(entry, write, |entry, (_, version)| made_content(entry, version)).await {
                     Err(Failed::Refused(_)) => return Err(taken(kind, &name)),
                     other => other.map(|(item, version)| Saved { item, version, verb: "Created" })?,
                 }
             }
-            Some(item) => self.next_version(item, version).await?,
+            Some(item) => self.next_version(caller, item, version, note).await?,
         };
         if let Some(enabled) = enabled.filter(|enabled| *enabled != saved.item.enabled) {
-            saved.item = self.switch_content(&saved.item, enabled).await?;
+            saved.item = self.switch_content(caller, &saved.item, enabled).await?;
         }
-        self.content_saved(caller, saved, (understood, warnings)).await
+        self.content_saved(saved, (understood, warnings)).await
     }
 
-    async fn next_version(&self, item: ContentItem, version: NewContentVersion) -> Result<Saved, Failed> {
+    async fn next_version(
+        &self,
+        caller: &Caller,
+        item: ContentItem,
+        version: NewContentVersion,
+        verb: &str,
+    ) -> Result<Saved, Failed> {
         let latest = self.content_version(&item, item.latest_version).await?;
         let files: Vec<&ContentFile> = version.files.iter().map(|new| &new.file).collect();
         if latest.definition == version.definition && latest.files.iter().eq(files) {
             return Ok(Saved { item, version: latest, verb: UNCHANGED });
         }
+        let entry = deed(caller, format!("{}.{verb}", item.kind.as_str()), &item.name, json!({}));
+        let entry = AuditEntry { before: Some(latest.fingerprint), ..entry };
         let (id, number) = (item.id, item.latest_version);
-        let write =
-            self.write_content(move |store| async move { store.add_content_version(&id, number, &version).await });
-        write.await.map(|(item, version)| Saved { item, version, verb: "Saved" })
+        let write = move |store: Store| async move { store.add_content_version(&id, number, &version).await };
+        let written = self.write_content(entry, write, |entry, (_, version)| made_content(entry, version));
+        written.await.map(|(item, version)| Saved { item, version, verb: "Saved" })
     }
 
     /// Switches existing content, or returns to one of its versions.
@@ -159,20 +170,22 @@ impl Tools {
             let version = self
                 .new_content_version(&call.caller, saved.version.definition, files, (Some(&saved.item), note))
                 .await?;
-            saved = self.next_version(saved.item, version).await?;
+            saved = self.next_version(&call.caller, saved.item, version, "rollback").await?;
             if saved.verb == "Saved" {
                 saved.verb = "Rolled back";
             }
         }
         if let Some(enabled) = change.enabled {
-            saved.item = self.switch_content(&saved.item, enabled).await?;
+            saved.item = self.switch_content(&call.caller, &saved.item, enabled).await?;
         }
-        self.content_saved(&call.caller, saved, (Vec::new(), Vec::new())).await
+        self.content_saved(saved, (Vec::new(), Vec::new())).await
     }
 
-    async fn switch_content(&self, item: &ContentItem, enabled: bool) -> Result<ContentItem, Failed> {
-        let id = item.id.clone();
-        self.write_content(move |store| async move { store.set_content_enabled(&id, enabled).await }).await
+    async fn switch_content(&self, caller: &Caller, item: &ContentItem, enabled: bool) -> Result<ContentItem, Failed> {
+        let action = format!("{}.set_enabled", item.kind.as_str());
+        let (id, entry) = (item.id.clone(), deed(caller, action, &item.name, json!({"enabled": enabled})));
+        let write = move |store: Store| async move { store.set_content_enabled(&id, enabled).await };
+        self.write_content(entry, write, |entry, _| Some(entry)).await
     }
 
     async fn new_content_version(
@@ -214,18 +227,10 @@ impl Tools {
         })
     }
 
-    /// Records the save, starts the environments, and says what was understood and what comes next.
-    async fn content_saved(
-        &self,
-        caller: &Caller,
-        saved: Saved,
-        (understood, warnings): (Vec<String>, Vec<String>),
-    ) -> Handled {
+    /// Starts the environments, and says what was understood and what comes next.
+    async fn content_saved(&self, saved: Saved, (understood, warnings): (Vec<String>, Vec<String>)) -> Handled {
         let Saved { item, version, verb } = saved;
         let kind = item.kind.as_str();
-        let detail = json!({"version": version.number, "note": version.note, "enabled": item.enabled});
-        let about = (detail, Some(version.fingerprint.as_str()));
-        self.audit(caller, &format!("{kind}.save"), &item.name, about).await;
         let mut text = format!("{verb} {kind} `{}`, version {}.\n", item.name, version.number);
         for line in understood {
             let _ = writeln!(text, "{line}");
