@@ -45,9 +45,10 @@ need_rust() {
     command -v cc >/dev/null || debian_install "a C compiler (cc)" gcc libc6-dev
 }
 
-# What the tests' database driver talks to.
+# What the test of a database driver talks to. Only that test goes without where it can't be had.
 need_test_database() {
-    command -v redis-server >/dev/null || debian_install "the database of the tests (redis-server)" redis-server
+    command -v redis-server >/dev/null && return
+    (debian_install redis-server redis-server) || say "warning: no test talks to a database, since there is none"
 }
 
 need_python() {

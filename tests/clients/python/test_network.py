@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import shutil
 import socket
 import subprocess
 import threading
@@ -84,6 +85,7 @@ def database(folder):
         process.wait()
 
 
+@pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server can't be installed here")
 def test_a_database_driver_reaches_its_database(tmp_path):
     """Neither HTTP nor TLS: bytes go through as they are."""
     options = ["--approval", "never", "--network-private-allow", "127.0.0.0/8"]
