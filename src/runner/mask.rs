@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -37,6 +37,8 @@ impl Masker {
         let longest = forms.iter().map(Vec::len).max()?;
         let finder = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            // A DFA of a long value takes seconds to build and much memory.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .ascii_case_insensitive(true)
             .build(&forms)
             .expect("a few secrets of limited size make no automaton that is too large");
@@ -288,6 +290,18 @@ mod tests {
         assert_eq!(masker.json(clean.clone().into_bytes()), clean.into_bytes());
         let broken = b"{\"12345678".to_vec();
         assert_eq!(masker.json(broken.clone()), broken);
+    }
+
+    #[test]
+    fn a_long_value_that_repeats_itself_is_no_trap() {
+        let value = "A1b2".repeat(4096);
+        let masker = Arc::new(Masker::new([value.as_str()].into_iter()).unwrap());
+        assert_eq!(masker.text(&format!("a {value} b")), "a *** b");
+        let mut mask = StreamMask::new(masker);
+        let line = "lorem ipsum dolor sit amet ".repeat(2000);
+        let mut out = [mask.push(line.as_bytes()), mask.push(value.as_bytes())].concat();
+        out.extend(mask.finish());
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{line}***"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::model::{Caller, Network, NetworkEntry, PrincipalId, Scope, SecretName
 use crate::store::{AuditEntry, SealedSecret, Store, StoreError};
 
 /// The longest value.
-const VALUE_BYTES: usize = 64 << 10;
+const VALUE_BYTES: usize = 16 << 10;
 /// The most hosts of one.
 const HOSTS: usize = 64;
 

@@ -35,7 +35,7 @@ pub use pages::{Pages, PagesError, ToolListing, ToolSummary};
 
 /// No form is longer, but that of a secret, whose every byte may be escaped.
 const FORM_LIMIT: usize = 16 << 10;
-const SECRET_FORM_LIMIT: usize = 256 << 10;
+const SECRET_FORM_LIMIT: usize = 64 << 10;
 
 /// Where the guard tells the pages from which address a request came.
 const PEER: HeaderName = HeaderName::from_static("omniforge-peer");
