@@ -4,8 +4,8 @@ use super::domain::CallError;
 use super::invoke::Invocation;
 use super::{Tools, internal};
 use crate::model::{Approval, Caller, ToolDefinition, ToolId, ToolVersion};
-use crate::store::Serving;
-use crate::trust::{ApprovalError, ApproveRequest, Review, Reviewed, Waiting};
+use crate::store::{Serving, StoreError};
+use crate::trust::{ApprovalError, ApproveRequest, Refusal, Review, Reviewed, Waiting};
 
 impl Tools {
     /// Why this may not run yet, if so, and where a person approves of it.
@@ -25,15 +25,36 @@ impl Tools {
         if waits.is_empty() {
             return Ok(None);
         }
-        let waits = waits.join("; ");
         Ok(Some(match id {
-            Some(id) => format!(
-                "`{}` can't run before a person approves of this: {waits}. {}",
-                invocation.name,
-                self.where_to_approve(id)
-            ),
-            None => format!("this code can't run unapproved: {waits}. Save it, then a person can approve of it."),
+            Some(id) => self.cannot_run(&invocation.name, &waits, id),
+            None => {
+                let waits = waits.join("; ");
+                format!("this code can't run unapproved: {waits}. Save it, then a person can approve of it.")
+            }
         }))
+    }
+
+    /// Why a tool of which no version serves yet may not run, and where a person approves of it. `None` where this caller
+    /// sees no such tool, where it is off, or waits for nobody.
+    pub(super) async fn waits_unserved(&self, caller: &Caller, name: &str) -> Result<Option<String>, CallError> {
+        let failed = |error: StoreError| internal("a tool can't be looked up", &error);
+        let tool = self.store.get_tool_by_name(name).await.map_err(failed)?;
+        let Some(tool) = tool.filter(|tool| caller.sees(&tool.owner) && tool.enabled) else { return Ok(None) };
+        let version = self.store.get_version(&tool.id, tool.latest_version).await.map_err(failed)?;
+        let Some(version) = version else { return Ok(None) };
+        let waits = self.waits(&version).await;
+        let waits = waits.map_err(|error| internal("an approval can't be looked up", &error))?;
+        if waits.is_empty() {
+            return Ok(None);
+        }
+        let refusal = self.cannot_run(name, &waits, &tool.id.0);
+        self.refusals.note(Refusal::of(caller, "run.refused", name, refusal.clone()));
+        Ok(Some(refusal))
+    }
+
+    fn cannot_run(&self, name: &str, waits: &[String], id: &str) -> String {
+        let (waits, place) = (waits.join("; "), self.where_to_approve(id));
+        format!("`{name}` can't run before a person approves of this: {waits}. {place}")
     }
 
     /// Where and how a person approves of what has this id.

@@ -181,7 +181,10 @@ impl Tools {
 
     /// Calls a saved tool.
     async fn call_saved(&self, caller: &Caller, request: CallRequest, lines: Lines) -> Result<Answer, CallError> {
-        let entry = self.find(caller, &request.name).await?;
+        let entry = match self.find(caller, &request.name).await? {
+            Ok(entry) => entry,
+            Err(waits) => return Ok(Answer::Reply(CallReply::error(waits))),
+        };
         let (tool, definition) = (entry.tool.id, entry.definition);
         if definition.task_required && !tasks::supported(&request.client) {
             return Err(tasks::required(&request.name));
@@ -216,9 +219,14 @@ impl Tools {
         self.answer(attended, lists_output)
     }
 
-    async fn find(&self, caller: &Caller, name: &str) -> Result<Entry, CallError> {
+    /// A tool that serves; or why it doesn't, where it waits for a person.
+    async fn find(&self, caller: &Caller, name: &str) -> Result<Result<Entry, String>, CallError> {
         let seen = self.catalog.seen(caller).await.map_err(|error| internal("the catalogue can't be read", &error))?;
-        seen.entries.get(name).cloned().ok_or_else(|| CallError::UnknownTool {
+        if let Some(entry) = seen.entries.get(name) {
+            return Ok(Ok(entry.clone()));
+        }
+        let waits = self.waits_unserved(caller, name).await?;
+        waits.map(Err).ok_or_else(|| CallError::UnknownTool {
             name: name.to_owned(),
             nearest: nearest(name, seen.list.tools.iter().map(|tool| tool.name.as_str())),
         })

@@ -55,7 +55,10 @@ impl Tools {
         if outer.depth >= DEPTH {
             return refused(format!("ctx.call can be nested {DEPTH} deep, no more"));
         }
-        let entry = self.find(&outer.caller, &wanted.tool).await?;
+        let entry = match self.find(&outer.caller, &wanted.tool).await? {
+            Ok(entry) => entry,
+            Err(waits) => return refused(waits),
+        };
         let definition = entry.definition;
         if !self.approvals.policy().reach(&definition).is_empty()
             && !outer.definition.grants.calls.contains(&wanted.tool)

@@ -99,6 +99,20 @@ async fn an_approved_version_serves_and_the_last_one_does_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_call_of_what_never_served_says_what_is_missing_and_where() {
+    let server = Server::start(&[]);
+    let tool = json!({"name": "t", "code": "def main():\n    return 1\n", "network": ["a.example:443"]});
+    server.create(tool).await;
+    for (name, arguments) in [("t", json!({})), ("omniforge_call_tool", json!({"name": "t", "arguments": {}}))] {
+        let (text, is_error) = server.call(name, arguments).await;
+        assert!(is_error && text.contains("before a person approves of this: network: a.example:443."), "{text}");
+        assert!(text.contains(&format!("{}/approvals/", server.url)), "{text}");
+    }
+    approve(&server, "t").await;
+    assert_eq!(server.call("t", json!({})).await.0, "1");
+}
+
+#[tokio::test]
 async fn every_later_change_asks_again() {
     let server = Server::start(&[]);
     tool_that_asks(&server, "t", TWO, json!({"network": ["a.example"]})).await;
@@ -181,8 +195,8 @@ async fn what_is_taken_back_stops_at_once() {
     let (status, said) = api(&server, admin(&server), Method::DELETE, "approvals/t", None).await;
     assert_eq!((status, said["state"].as_str()), (StatusCode::OK, Some("revoked")), "{said}");
     assert!(server.saved_names().await.is_empty());
-    let answer = server.rpc("tools/call", json!({"name": "t", "arguments": {}})).await;
-    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let (text, is_error) = server.call("t", json!({})).await;
+    assert!(is_error && text.contains("before a person approves of this: network: a.example."), "{text}");
     let (status, _) = api(&server, admin(&server), Method::DELETE, "approvals/t", None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     // It waits anew, and can be approved anew.
