@@ -94,6 +94,7 @@ impl Bench {
             node: None,
             bash: None,
             network: Default::default(),
+            warm: false,
         };
         Self { runner: Runner::start(options, spawner).await.expect("the sandbox works here"), harness }
     }
@@ -108,6 +109,8 @@ impl Bench {
             arguments: RawValue::from_string("{}".to_owned()).expect("an object").into(),
             limits: Limits::default(),
             environment: None,
+            held: None,
+            may_wait: false,
             context: json!({}),
             secrets: Vec::new(),
             network: Default::default(),

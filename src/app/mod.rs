@@ -227,5 +227,6 @@ pub fn runner_options(settings: &Settings, sandbox: SandboxLevel, runtime_dir: &
             hosts: settings.network_hosts.clone(),
             own: Some(settings.listen),
         },
+        warm: settings.warm,
     }
 }

@@ -8,7 +8,7 @@ use super::{plain, runtime};
 use crate::app::runner_options;
 use crate::config::{Options, Settings};
 use crate::model::SandboxLevel;
-use crate::runner::{Runner, RunnerError, Spawner};
+use crate::runner::{Runner, RunnerError, RunnerOptions, Spawner};
 
 /// The command's options.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub fn run(doctor: Doctor) -> anyhow::Result<()> {
         let (mut findings, mut chosen_works) = (Vec::new(), settings.sandbox == SandboxLevel::None);
         for (level, spawner) in spawners {
             let scratch = tempfile_dir()?;
-            let proof = Runner::start(runner_options(&settings, level, scratch.path()), spawner).await;
+            let proof = Runner::start(RunnerOptions { warm: false, ..runner_options(&settings, level, scratch.path()) }, spawner).await;
             chosen_works |= level == settings.sandbox && proof.is_ok();
             findings.push(finding(level, &proof));
         }

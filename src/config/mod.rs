@@ -108,6 +108,8 @@ pub struct Settings {
     pub key: KeySource,
     /// How runs are confined.
     pub sandbox: SandboxLevel,
+    /// Whether interpreters are started ahead of calls.
+    pub warm: bool,
     /// What waits for approval.
     pub approval: ApprovalPolicy,
     /// Further `Host` values that are served.
@@ -204,6 +206,7 @@ impl Settings {
             auth,
             key: key::source(options.key_file),
             sandbox,
+            warm: one_of("warm", options.warm.as_deref(), &[("on", true), ("off", false)])?,
             approval,
             allowed_hosts: options.allowed_hosts.unwrap_or_default().0,
             allowed_origins: options.allowed_origins.unwrap_or_default().0,

@@ -58,6 +58,8 @@ options! {
     auth / "OMNIFORGE_AUTH": String, "MODE";
     /// How runs are confined: `full`, `landlock` (weaker) or `none` [default: full]
     sandbox / "OMNIFORGE_SANDBOX": String, "LEVEL";
+    /// Whether interpreters are started ahead of calls: `on` or `off` [default: on]
+    warm / "OMNIFORGE_WARM": String, "on|off";
     /// The key that opens approvals and secrets, in a file [default: $OMNIFORGE_KEY, else `server.key` in the data directory]
     key_file / "OMNIFORGE_KEY_FILE": PathBuf, "FILE";
     /// What waits for a person: `reach`, `always` or `never` [default: reach]

@@ -32,6 +32,7 @@ const FILES: &[(&str, &str)] = &embed![
     "node/results.cjs",
     "node/shapes.cjs",
     "node/syntax.cjs",
+    "node/waiting.cjs",
     "node/vendor/acorn.js",
     "node/vendor/acorn.LICENSE",
     "python/start.py",
@@ -52,6 +53,7 @@ const FILES: &[(&str, &str)] = &embed![
     "python/lib/_omniforge/inspector/constraints.py",
     "python/lib/_omniforge/inspector/docstrings.py",
     "python/lib/_omniforge/inspector/known.py",
+    "python/lib/_omniforge/inspector/leading.py",
     "python/lib/_omniforge/inspector/metadata.py",
     "python/lib/_omniforge/inspector/problem.py",
     "python/lib/_omniforge/inspector/schema.py",
@@ -62,6 +64,7 @@ const FILES: &[(&str, &str)] = &embed![
     "python/lib/_omniforge/questions.py",
     "python/lib/_omniforge/results.py",
     "python/lib/_omniforge/shapes.py",
+    "python/lib/_omniforge/waiting.py",
 ];
 
 /// Writes the harness into `directory`, which is made where it doesn't exist.

@@ -44,6 +44,8 @@ fn request(language: Language, code: &str) -> RunRequest {
         arguments: Json::empty_object(),
         limits,
         environment: None,
+        held: None,
+        may_wait: false,
         context: json!({}),
         secrets: Vec::new(),
         network: RunNetwork::None,

@@ -25,9 +25,16 @@ pub struct Inspection {
     /// Those of them that the runtime doesn't bring along.
     #[serde(default)]
     pub third_party: Vec<String>,
+    /// The imports at its top that nothing stands before: what can be imported ahead of a call.
+    #[serde(default)]
+    pub preload: Vec<Import>,
     /// What its author should know.
     pub warnings: Vec<String>,
 }
+
+/// A module that is imported, and the names that are taken from it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Import(pub String, pub Vec<String>);
 
 /// A fault in the code that keeps it from being saved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -83,6 +90,7 @@ pub fn of_bash(code: &str) -> Inspection {
         requires_python: None,
         imports: Vec::new(),
         third_party: Vec::new(),
+        preload: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -139,6 +139,7 @@ mod tests {
             node: None,
             bash: None,
             network: Default::default(),
+            warm: false,
         };
         let found = find(&options);
         assert_eq!(found.len(), 1, "{found:?}");

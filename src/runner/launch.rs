@@ -12,7 +12,7 @@ use super::interpreters::Runtime;
 use super::layout::{Layout, text};
 use super::mask::Masker;
 use super::network::{NetworkOptions, Plan, RunNetwork, Serving};
-use super::process::Launch;
+use super::process::{Call, Launch};
 use super::sandbox::spec::{Mount, ProcessLimits, Purpose, Spec};
 use super::{RunRequest, RunnerError, harness, spawner};
 use crate::model::{Json, Language, Limits, RunId, SandboxLevel, SecretNameError, check_secret_name};
@@ -23,6 +23,8 @@ const CODE_LIMIT: usize = 1 << 20;
 /// The most bytes of one argument, and of all, that Bash gets as variables.
 const VARIABLE_LIMIT: usize = 64 << 10;
 const VARIABLES_LIMIT: usize = 512 << 10;
+/// The variables that differ from call to call.
+const CALLS_OWN: [&str; 2] = ["OMNIFORGE_RUN_ID=", "OMNIFORGE_TOOL="];
 /// Where programs are looked for.
 pub(super) const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Address space that Python may reserve beyond its memory limit: stacks, arenas, mapped libraries.
@@ -60,7 +62,7 @@ pub(super) fn prepare(
     let secrets = request.secrets.iter().filter(|_| !matches!(request.network, RunNetwork::Learn));
     let masker = Masker::new(secrets.map(|(_, value)| value.as_str())).map(Arc::new);
     let limits = request.limits.clone();
-    Ok((Launch { spec, stdin, frame, limits, spools, network: None, masker }, layout))
+    Ok((Launch { spec, stdin, call: Call { frame, limits, spools, network: None, masker } }, layout))
 }
 
 /// Gives a launch the network of its run, where the run has one and the sandbox can hold it.
@@ -85,7 +87,7 @@ pub(super) fn connect(
     };
     launch.spec.environment.extend(plan.variables().into_iter().map(|(name, value)| format!("{name}={value}")));
     launch.spec.network = Some(plan.spec());
-    launch.network = Some(Serving::new(plan, Arc::clone(options)));
+    launch.call.network = Some(Serving::new(plan, Arc::clone(options)));
     Ok(())
 }
 
@@ -107,7 +109,17 @@ pub(super) fn base_spec(level: SandboxLevel, layout: &Layout, limits: ProcessLim
         writable: layout.directory.as_ref().map(|_| layout.tmp.clone()),
         limits,
         network: None,
+        waits: false,
     }
+}
+
+/// The spec of a sandbox that can serve this one's call and any other that is like it: all that is the call's alone is left
+/// out and comes with the call. `None` where that can't be.
+pub(super) fn waiting(spec: &Spec) -> Option<Spec> {
+    let fits = spec.level == SandboxLevel::Full && spec.script.is_none() && spec.network.is_none();
+    let is_calls = |variable: &String| CALLS_OWN.iter().any(|name| variable.starts_with(name));
+    let environment = spec.environment.iter().filter(|variable| !is_calls(variable)).cloned().collect();
+    fits.then(|| Spec { environment, waits: true, ..spec.clone() })
 }
 
 /// The limits that the sandbox enforces, of those that the run has.

@@ -2,6 +2,7 @@
 
 mod advice;
 mod capture;
+mod channels;
 mod conversation;
 pub mod environment;
 mod error;
@@ -17,10 +18,12 @@ mod mask;
 mod network;
 mod outcome;
 mod outputs;
+mod pool;
 mod process;
 mod sandbox;
 mod selftest;
 mod spawner;
+mod supervisor;
 mod timer;
 
 use std::ffi::OsString;
@@ -35,7 +38,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::{Json, Language, Limits, Outcome, RunId, SandboxLevel, Style};
 use frames::Frame;
-use process::Finished;
+use pool::Pool;
+use process::{Finished, Launch};
 use spawner::SpawnerClient;
 
 pub use environment::{
@@ -44,10 +48,11 @@ pub use environment::{
 };
 pub use error::RunnerError;
 pub use host::{HostRefusal, HostRequest, RunClock, Said, Stopped};
-pub use inspection::{CodeError, Inspection};
+pub use inspection::{CodeError, Import, Inspection};
 pub use interpreters::Runtime;
 pub use network::{NetworkOptions, RunNetwork};
 pub use outputs::{Outputs, Piece};
+pub use pool::WarmCounts;
 pub use spawner::{Spawner, run_spawner_if_asked};
 
 /// How a runner is made.
@@ -69,6 +74,8 @@ pub struct RunnerOptions {
     pub bash: Option<PathBuf>,
     /// What the owner says of the network of runs.
     pub network: NetworkOptions,
+    /// Whether interpreters are started ahead of calls.
+    pub warm: bool,
 }
 
 /// One script to run.
@@ -88,6 +95,10 @@ pub struct RunRequest {
     pub limits: Limits,
     /// The directory of its dependencies.
     pub environment: Option<PathBuf>,
+    /// What keeps that directory. Whatever is started with it ahead of a later call holds on to it, too.
+    pub held: Option<Arc<EnvironmentUse>>,
+    /// Whether it may be called again, so that an interpreter may wait for it.
+    pub may_wait: bool,
     /// Facts for the script's `ctx`, a JSON object.
     pub context: Value,
     /// Granted secrets: variable name and value.
@@ -110,6 +121,8 @@ struct Inner {
     outputs: Outputs,
     runtimes: Vec<Runtime>,
     network: Arc<NetworkOptions>,
+    /// Interpreters that wait; `None` where none shall.
+    pool: Option<Pool>,
 }
 
 impl Runner {
@@ -133,9 +146,11 @@ impl Runner {
             runtime_dir: options.runtime_dir,
             outputs: Outputs::new(options.outputs_dir),
             runtimes,
+            pool: (options.warm && options.sandbox == SandboxLevel::Full).then(Pool::new),
         };
         let runner = Self { inner: Arc::new(inner) };
         selftest::prove(&runner).await?;
+        tokio::spawn(pool::keep(Arc::downgrade(&runner.inner)));
         Ok(runner)
     }
 
@@ -193,15 +208,41 @@ impl Runner {
         let inner = &self.inner;
         let (mut launch, layout) = launch::prepare(inner.sandbox, &inner.runtime_dir, runtime, request, inspect)?;
         if !inspect {
-            launch.spools = inner.outputs.paths(request.id);
+            launch.call.spools = inner.outputs.paths(request.id);
         }
         launch::connect(&mut launch, &request.network, &inner.network)?;
         let notice = network::notice(&request.network, inner.sandbox);
-        let finished = process::execute(&inner.spawner, launch, listener, cancel).await;
+        let member = if inspect { None } else { self.waiting_member(request, &launch.spec) };
+        let finished = self.execute(launch, member, &request.arguments, (listener, cancel)).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
         }
         finished.map(|finished| Finished { network: finished.network.or(notice), ..finished })
+    }
+
+    /// Runs it in a sandbox that waits for a call, or in one of its own.
+    async fn execute(
+        &self,
+        mut launch: Launch,
+        member: Option<pool::Member>,
+        arguments: &Json,
+        (listener, cancel): (&mpsc::Sender<Said>, &CancellationToken),
+    ) -> Result<Finished, RunnerError> {
+        let begun = tokio::time::Instant::now();
+        match member.map(|member| member.take_call(&launch.spec.environment, arguments.get())) {
+            Some(Ok((process, mut frames, _held))) => {
+                frames.extend(launch.call.frame.take().unwrap_or_default());
+                launch.call.frame = Some(frames);
+                process::attend(process, (launch.call, begun), listener, cancel).await
+            }
+            // One that has just ended is as if it had not been there.
+            Some(Err(_)) | None => process::execute(&self.inner.spawner, launch, listener, cancel).await,
+        }
+    }
+
+    /// How often an interpreter waited for a call that could have used one.
+    pub fn warm_counts(&self) -> WarmCounts {
+        self.inner.pool.as_ref().map(Pool::counts).unwrap_or_default()
     }
 
     /// The outputs that did not fit inline.

@@ -50,6 +50,8 @@ pub(super) async fn prove(runner: &Runner) -> Result<(), RunnerError> {
             .map_err(|error| failed(error.into()))?,
         limits: Limits::default(),
         environment: None,
+        held: None,
+        may_wait: false,
         context: json!({}),
         secrets: Vec::new(),
         network: RunNetwork::None,

@@ -180,13 +180,13 @@ impl Tools {
         // Here, where every run passes: whatever its door, and whatever the policy was when its version was saved.
         self.check_approved(&invocation).await?;
         // Held until the run has ended, so that nobody removes it meanwhile.
-        let (environment, _held) = match &invocation.definition.lock {
+        let (environment, held) = match &invocation.definition.lock {
             None => (None, None),
             Some(lock) => tokio::select! {
                 () = cancel.cancelled() => return Err(Stopped::Cancelled),
                 ready = self.environment(lock, &within.live) => {
                     let (path, held) = ready.map_err(Stopped::Install)?;
-                    (Some(path), Some(held))
+                    (Some(path), Some(Arc::new(held)))
                 }
             },
         };
@@ -211,6 +211,8 @@ impl Tools {
             arguments: invocation.arguments.json.clone(),
             limits: running.limits.clone(),
             environment,
+            held,
+            may_wait: invocation.number().is_some(),
             context: context(&invocation, running.row.id),
             secrets,
             network: network(&invocation),

@@ -39,6 +39,7 @@ async fn runner(root: &Path, sandbox: SandboxLevel) -> Runner {
         node: None,
         bash: None,
         network: Default::default(),
+        warm: false,
     };
     std::fs::create_dir_all(&options.runtime_dir).unwrap();
     let spawner = Spawner::start_from(Path::new(env!("CARGO_BIN_EXE_omniforge"))).unwrap();

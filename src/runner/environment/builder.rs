@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::super::layout::{Layout, text};
-use super::super::process::{self, Finished, Launch, Stop};
+use super::super::process::{self, Call, Finished, Launch, Stop};
 use super::super::sandbox::spec::{Cause, Mount, ProcessLimits, Purpose, Report, Spec};
 use super::super::spawner::{SpawnerClient, memory_file};
 use super::super::{Runner, RunnerError, Runtime, launch};
@@ -130,7 +130,7 @@ impl Builder {
         let (launch, layout) = self.prepare(command)?;
         // The installer speaks no frames, so that no event ever comes.
         let (listener, _) = mpsc::channel(1);
-        let spools = launch.spools.clone();
+        let spools = launch.call.spools.clone();
         let finished = process::execute(&self.spawner, launch, &listener, &CancellationToken::new()).await;
         if let Some(directory) = layout.directory {
             directory.remove().await;
@@ -163,7 +163,8 @@ impl Builder {
         let stdin =
             memory_file(command.stdin.as_bytes()).map_err(RunnerError::io("hold the requirements in memory"))?;
         let spools = launch::spools(&self.runtime_dir, id);
-        Ok((Launch { spec, stdin, frame: None, limits, spools, network: None, masker: None }, layout))
+        let call = Call { frame: None, limits, spools, network: None, masker: None };
+        Ok((Launch { spec, stdin, call }, layout))
     }
 
     /// Adds a path of the host, unless it can be seen anyway: nothing can be mounted below a read-only mount.

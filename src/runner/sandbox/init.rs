@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
-use super::spec::{AtStep, Cause, Descriptors, Failure, Report, Spec};
+use super::spec::{AtStep, Cause, Descriptors, Failure, Report, Spec, Word};
 use super::tool::{self, Privileges};
 use super::watch::{ProcessTable, Usage};
 use super::{report, sys};
@@ -15,6 +15,19 @@ use crate::model::SandboxLevel;
 
 /// How often memory, CPU time and the number of processes are looked at.
 const PERIOD: Duration = Duration::from_millis(25);
+/// The same for one that waits for its call: it does nothing.
+const IDLE_PERIOD: Duration = Duration::from_secs(1);
+
+/// How far a tool's process is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It gets ready for a call.
+    Starting,
+    /// It waits for one.
+    Waiting,
+    /// It serves one.
+    Calling,
+}
 
 struct Init<'a> {
     spec: &'a Spec,
@@ -25,6 +38,9 @@ struct Init<'a> {
     ended: Option<WaitStatus>,
     cause: Option<Cause>,
     peak_bytes: u64,
+    phase: Phase,
+    /// The CPU time that was used before the call.
+    before: Duration,
 }
 
 /// Starts the tool and stays until it has ended; then this process is gone. Returns only what failed.
@@ -54,8 +70,9 @@ pub(super) fn run(
     // Only the tool's side may hold these open; the spawner's own socket is at 0.
     let Descriptors { status, .. } = descriptors;
     rustix::stdio::dup2_stdin(&status).at("let go of the spawner's socket")?;
-    let init = Init { spec, status, signals, table, tool, ended: None, cause: None, peak_bytes: 0 };
-    init.serve()
+    let (ended, cause, peak_bytes, before) = (None, None, 0, Duration::ZERO);
+    let phase = if spec.waits { Phase::Starting } else { Phase::Calling };
+    Init { spec, status, signals, table, tool, ended, cause, peak_bytes, phase, before }.serve()
 }
 
 impl Init<'_> {
@@ -64,7 +81,7 @@ impl Init<'_> {
         while self.ended.is_none() {
             self.wait();
             self.reap();
-            if self.ended.is_none() && looked.elapsed() >= PERIOD {
+            if self.ended.is_none() && looked.elapsed() >= self.period() {
                 self.look();
                 looked = Instant::now();
             }
@@ -79,19 +96,45 @@ impl Init<'_> {
         sys::exit(0)
     }
 
+    fn period(&self) -> Duration {
+        if self.phase == Phase::Waiting { IDLE_PERIOD } else { PERIOD }
+    }
+
     /// Waits for a signal, the server's end of the status socket, or the next look.
     fn wait(&mut self) {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: PERIOD.subsec_nanos().into() };
-        let mut polled = [
-            PollFd::new(&self.signals, PollFlags::IN),
-            // Nothing is ever sent to init: only the hang-up is of interest.
-            PollFd::new(&self.status, PollFlags::empty()),
-        ];
+        let period = self.period();
+        let timeout = Timespec { tv_sec: period.as_secs().cast_signed(), tv_nsec: period.subsec_nanos().into() };
+        // Without words to come, only the hang-up is of interest.
+        let words = if self.phase == Phase::Calling { PollFlags::empty() } else { PollFlags::IN };
+        let mut polled = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.status, words)];
         // An interrupted wait is a short one.
         let _interrupted = rustix::event::poll(&mut polled, Some(&timeout));
         let hung_up = polled[1].revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        if !hung_up && polled[1].revents().contains(PollFlags::IN) {
+            self.listen();
+        }
         if hung_up || sys::terminate_was_asked(self.signals.as_fd()) {
             self.kill(Cause::Asked);
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut byte = [0u8; 1];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        let Ok((1, _)) = rustix::net::recv(&self.status, &mut byte, flags) else { return };
+        match Word::of(byte[0]) {
+            Some(Word::Ready) => {
+                let (usage, processes) = self.table.usage();
+                // The table counts in ticks, and the children that were waited for.
+                let exact = sys::cpu_of(self.tool.as_raw_nonzero().get()).unwrap_or_default();
+                self.before = usage.cpu.max(exact) + sys::children_usage().0;
+                // Init itself sees to the limit too, so it does no harm where this one stays higher.
+                let _higher = tool::limit_cpu_from_now(self.spec, self.tool, self.before);
+                self.phase = Phase::Waiting;
+                report(&self.status, &Report::Waiting { memory_bytes: self.table.exact_memory(&processes) });
+            }
+            Some(Word::Call) => self.phase = Phase::Calling,
+            None => {}
         }
     }
 
@@ -111,9 +154,13 @@ impl Init<'_> {
         }
         self.peak_bytes = self.peak_bytes.max(usage.memory_bytes);
         let Usage { memory_bytes, cpu } = usage;
+        let cpu_limit = match self.phase {
+            Phase::Starting => tool::BEFORE_CALL,
+            Phase::Waiting | Phase::Calling => self.before + Duration::from_millis(limits.cpu_milliseconds),
+        };
         if memory_bytes > limits.memory_bytes {
             self.kill(Cause::Memory);
-        } else if cpu + sys::children_usage().0 > Duration::from_millis(limits.cpu_milliseconds) {
+        } else if cpu + sys::children_usage().0 > cpu_limit {
             self.kill(Cause::Cpu);
         } else if self.spec.level != SandboxLevel::Full && self.table.threads(&processes) > limits.processes {
             self.kill(Cause::Processes);
@@ -161,7 +208,7 @@ impl Init<'_> {
 
     fn report_end(&self) {
         let (cpu, largest) = sys::children_usage();
-        let ended = self.ended;
+        let (cpu, ended) = (cpu.saturating_sub(self.before), self.ended);
         report(
             &self.status,
             &Report::Ended {

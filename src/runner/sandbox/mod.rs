@@ -124,7 +124,7 @@ impl Sandboxes {
                     Identity::Root => wait_for_maps(&mapped)?,
                     Identity::User { uid, gid } => write_own_maps(uid, gid)?,
                 }
-                (root::build(spec, &descriptors.stdin, self.owner())?, Some(self.full_filter.as_slice()))
+                (root::build(spec, &descriptors, self.owner())?, Some(self.full_filter.as_slice()))
             }
             SandboxLevel::Landlock => {
                 // A builder has the host's network at every level.

@@ -7,13 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
     UnmountFlags,
 };
 
-use super::spec::{AtStep, Failure, Spec};
+use super::spec::{AtStep, Descriptors, Failure, Report, Spec};
+use super::super::spawner::send_with_descriptors;
 use super::{INNER_ID, net, sys, watch::ProcessTable};
 
 /// System directories and files that are mounted read-only where they exist. `/etc` itself is not: it holds secrets.
@@ -69,9 +70,10 @@ struct Tree {
 
 /// Builds the root and enters it. Returns the view of all processes that only init has.
 ///
-/// `arguments` becomes `/tool/arguments.json`; `owner` is who shall own the working directory, where that isn't this
+/// Stdin becomes `/tool/arguments.json`, too; `owner` is who shall own the working directory, where that isn't this
 /// process already.
-pub(super) fn build(spec: &Spec, arguments: &OwnedFd, owner: Option<u32>) -> Result<ProcessTable, Failure> {
+pub(super) fn build(spec: &Spec, descriptors: &Descriptors, owner: Option<u32>) -> Result<ProcessTable, Failure> {
+    let arguments = &descriptors.stdin;
     limit_namespace();
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).at("make all mounts private")?;
@@ -80,7 +82,7 @@ pub(super) fn build(spec: &Spec, arguments: &OwnedFd, owner: Option<u32>) -> Res
     let tools_proc = detached_proc(Some(c"invisible"))?;
     let inits_proc = detached_proc(None)?;
     let arguments_size = rustix::fs::fstat(arguments).at("look at the arguments")?.st_size as u64;
-    enter_empty_root(spec, arguments_size)?;
+    enter_empty_root()?;
     for directory in DIRECTORIES {
         fs::create_dir(directory).at_path("make the directory", directory)?;
     }
@@ -89,6 +91,9 @@ pub(super) fn build(spec: &Spec, arguments: &OwnedFd, owner: Option<u32>) -> Res
     }
     move_to(tools_proc.as_fd(), "/proc")?;
     write_files(spec, arguments, arguments_size)?;
+    if spec.waits {
+        hand_arguments_over(descriptors.status.as_fd())?;
+    }
     mount_scratch(spec, owner)?;
     let attributes = sys::MOUNT_RDONLY | sys::MOUNT_NODEV | sys::MOUNT_NOSUID;
     sys::set_mount_attributes(CWD, c"/", attributes, false).at("make the root read-only")?;
@@ -159,11 +164,13 @@ fn mount_tmpfs(target: &str, flags: MountFlags, options: &str) -> Result<(), Fai
     rustix::mount::mount("tmpfs", target, "tmpfs", flags, Some(options.as_c_str())).at_path("mount a tmpfs on", target)
 }
 
-/// Replaces the root by an empty one that is just large enough.
-fn enter_empty_root(spec: &Spec, arguments_size: u64) -> Result<(), Failure> {
-    let script_size = spec.script.as_ref().map_or(0, String::len) as u64;
-    let size = (arguments_size + script_size).next_multiple_of(4096) + (128 << 10);
-    mount_tmpfs("/tmp", MountFlags::empty(), &format!("mode=0755,size={size},nr_inodes=512"))?;
+/// Room for the largest arguments, the largest script, and what else the root holds. Always the same, so that it says nothing
+/// of the call; only what is used takes memory.
+const ROOT_SIZE: u64 = (8 << 20) + (1 << 20) + (128 << 10);
+
+/// Replaces the root by an empty one.
+fn enter_empty_root() -> Result<(), Failure> {
+    mount_tmpfs("/tmp", MountFlags::empty(), &format!("mode=0755,size={ROOT_SIZE},nr_inodes=512"))?;
     rustix::process::chdir("/tmp").at("enter the new root")?;
     rustix::process::pivot_root(".", ".").at("change the root")?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).at("let go of the old root")?;
@@ -213,6 +220,16 @@ fn write_files(spec: &Spec, arguments: &OwnedFd, arguments_size: u64) -> Result<
     }
     let mut copy = fs::File::create("/tool/arguments.json").at("write the arguments")?;
     copy_arguments(arguments, arguments_size, &mut copy).at("write the arguments")
+}
+
+/// Sends the server the file of arguments, open for writing. Opened through a mount of its own: the root's becomes read-only.
+fn hand_arguments_over(status: BorrowedFd<'_>) -> Result<(), Failure> {
+    let step = "hand the file of arguments over";
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tool = rustix::mount::open_tree(CWD, "/tool", flags).at(step)?;
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(&tool, "arguments.json", flags, Mode::empty()).at(step)?;
+    send_with_descriptors(status, &Report::Arguments.to_bytes(), &[file.as_fd()]).at(step)
 }
 
 /// Copies without moving the file's offset, which the tool's stdin shares.

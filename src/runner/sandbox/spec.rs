@@ -74,6 +74,38 @@ pub(crate) struct Spec {
     /// The network in its namespace (full sandbox only); without one, it has an empty loopback interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<SandboxNetwork>,
+    /// It starts before there is a call for it (full sandbox only): [`Word`]s say when one is there.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub waits: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+/// What the server tells the init of a sandbox that waits for its call, on the status socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The interpreter is ready. What it has used until now is not the call's; it is answered with [`Report::Waiting`].
+    Ready,
+    /// The call begins.
+    Call,
+}
+
+impl Word {
+    /// As it is sent.
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Self::Ready => b'r',
+            Self::Call => b'c',
+        }
+    }
+
+    /// The word of that byte.
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        [Self::Ready, Self::Call].into_iter().find(|word| word.byte() == byte)
+    }
 }
 
 /// The network in a namespace. Its sockets are handed to the server in this order: the stub resolver's, the one that sees
@@ -148,6 +180,13 @@ pub(crate) enum Report {
     Network {
         /// How many.
         sockets: usize,
+    },
+    /// The file of arguments comes along, to be written when there are some.
+    Arguments,
+    /// The interpreter waits, and holds so much memory of its own.
+    Waiting {
+        /// Bytes.
+        memory_bytes: u64,
     },
     /// The sandbox could not be built.
     Failed(Failure),

@@ -2,8 +2,9 @@
 
 use std::ffi::CString;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::spec::{AtStep, Descriptors, Failure, Report, Spec};
@@ -82,9 +83,25 @@ pub(super) fn give_up(inner_id: Option<u32>) -> Result<(), Failure> {
     rustix::thread::set_no_new_privs(true).at("refuse new privileges")
 }
 
+/// The CPU time that a process which waits for its call may use before.
+pub(super) const BEFORE_CALL: Duration = Duration::from_secs(30);
+/// Less than this is not worth another limit of whole seconds.
+const NEGLIGIBLE: Duration = Duration::from_millis(50);
+
+/// Sets the CPU limit of a process that has used `before` without a call, as if it had used nothing.
+pub(super) fn limit_cpu_from_now(spec: &Spec, tool: Pid, before: Duration) -> Result<(), Failure> {
+    let extra = if before < NEGLIGIBLE { 0 } else { before.as_secs() + 1 };
+    let seconds = spec.limits.cpu_milliseconds.div_ceil(1000).max(1) + extra;
+    let ceiling = rustix::process::getrlimit(Resource::Cpu).maximum.unwrap_or(u64::MAX);
+    let limit = Rlimit { current: Some(seconds.min(ceiling)), maximum: Some((seconds + 1).min(ceiling)) };
+    rustix::process::prlimit(Some(tool), Resource::Cpu, limit).map(drop).at("limit CPU time from now on")
+}
+
 fn set_limits(spec: &Spec) -> Result<(), Failure> {
     let limits = &spec.limits;
-    let cpu_seconds = limits.cpu_milliseconds.div_ceil(1000).max(1);
+    // What it uses before its call is there comes on top; init takes the rest of it back then.
+    let before = if spec.waits { BEFORE_CALL.as_secs() } else { 0 };
+    let cpu_seconds = limits.cpu_milliseconds.div_ceil(1000).max(1) + before;
     // One more second to the hard limit, so that the signal is SIGXCPU, which names the cause.
     set_limit(Resource::Cpu, cpu_seconds, cpu_seconds + 1)?;
     set_limit(Resource::Core, 0, 0)?;

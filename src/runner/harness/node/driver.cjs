@@ -6,7 +6,8 @@ const channel = require("./channel.cjs");
 let answered = false;
 
 function serve() {
-  const request = channel.receive();
+  let request = channel.receive();
+  if (request.preload) request = require("./waiting.cjs").untilCalled(request);
   if (request.inspect) {
     answer(JSON.stringify(require("./inspector.cjs").inspect(request.code, request.language)));
     return;

@@ -32,6 +32,8 @@ function analyse(code, language) {
     requires_python: null,
     imports,
     third_party: imports.filter((name) => !builtinModules.includes(name) && name !== "omniforge"),
+    // Built-in modules alone: to have loaded one shows nowhere.
+    preload: imports.filter((name) => builtinModules.includes(name)).map((name) => [name, []]),
     warnings,
   };
   const leading = comments.find((one) => one.type === "Block" && /^(#!.*\n)?\s*$/.test(code.slice(0, one.start)));

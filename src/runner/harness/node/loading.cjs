@@ -101,4 +101,4 @@ function moduleDirectory() {
   return inner;
 }
 
-module.exports = { load };
+module.exports = { isCommonJs, load };

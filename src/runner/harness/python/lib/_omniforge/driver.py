@@ -29,6 +29,9 @@ def serve():
     """Serves one request and ends the process (function style) or lets it end as a program does."""
     global request, request_text
     request_text = channel.receive()
+    waits = request_text.startswith('{"preload":')
+    if waits:
+        request_text = _wait(channel.decode(request_text))
     try:
         request = channel.decode(request_text)
     except (ValueError, RecursionError) as error:
@@ -37,7 +40,8 @@ def serve():
         from _omniforge import inspector
 
         _finish(inspector.frame(request["code"]))
-    _prepare()
+    if not waits:
+        prepare()
     if request["style"] == "script":
         from _omniforge import program
 
@@ -46,7 +50,17 @@ def serve():
         _finish(_run_function(request["code"], request["arguments"]))
 
 
-def _prepare():
+def _wait(plan):
+    """Gets ready for a call that is not there yet; its request, once it is. Nothing else remembers the wait."""
+    from _omniforge import waiting
+
+    text = waiting.until_called(plan)
+    del sys.modules["_omniforge.waiting"], sys.modules["_omniforge"].waiting
+    return text
+
+
+def prepare():
+    """Makes the process what the code of a tool finds."""
     posix.set_inheritable(channel.DESCRIPTOR, False)
     environment = posix.environ.get(b"OMNIFORGE_ENVIRONMENT")
     if environment:
@@ -72,8 +86,10 @@ def _help(*request):
 
 
 def new_module(name, code):
-    """A fresh module for the tool's code, known under `name`."""
-    module = type(sys)(name)
+    """A module for the tool's code, known under `name`: the one that was made while the call was waited for, or a fresh one."""
+    module = sys.modules.get(name)
+    if not (module and type(module.__loader__) is _Source):
+        module = type(sys)(name)
     module.__file__ = FILE
     module.__loader__ = _Source(code)
     module.__builtins__ = sys.modules["builtins"]

@@ -4,7 +4,7 @@ import ast
 import sys
 import warnings
 
-from _omniforge.inspector import docstrings, metadata, signature
+from _omniforge.inspector import docstrings, leading, metadata, signature
 from _omniforge.inspector.problem import CodeError
 from _omniforge.inspector.scope import Scope
 
@@ -27,6 +27,7 @@ def inspect(code):
         "requires_python": block.requires_python,
         "imports": _imports(tree),
         "third_party": [],
+        "preload": leading.imports(tree),
         "warnings": notes,
     }
     known = getattr(sys, "stdlib_module_names", None)
