@@ -71,7 +71,7 @@ pub(super) fn secret_error(error: &SecretError) -> Response {
 }
 
 /// Our own failure: logged under an id, which is all that is said of it.
-fn failed(error: &dyn std::error::Error) -> Response {
+pub(super) fn failed(error: &dyn std::error::Error) -> Response {
     let id = uuid::Uuid::now_v7();
     tracing::error!(error.id = %id, %error, "A request to the API failed (error {id})");
     problem(StatusCode::INTERNAL_SERVER_ERROR, format!("the server failed; its log says more under the id {id}"))

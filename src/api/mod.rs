@@ -5,6 +5,8 @@
 mod approvals;
 mod door;
 mod secrets;
+mod tag;
+mod toolsets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +40,8 @@ pub fn router(state: ApiState) -> Router {
         .route("/api/v1/approvals/{*id}", get(approvals::show).post(approvals::approve).delete(approvals::revoke))
         .route("/api/v1/secrets", get(secrets::list))
         .route("/api/v1/secrets/{name}", put(secrets::set).delete(secrets::delete))
+        .route("/api/v1/toolsets", get(toolsets::list).post(toolsets::create))
+        .route("/api/v1/toolsets/{name}", get(toolsets::show).patch(toolsets::update).delete(toolsets::delete))
         .layer(from_fn_with_state(Arc::clone(&state), door::enter))
         .with_state(state)
 }

@@ -113,6 +113,7 @@ async fn token(app: &App, name: &str, scopes: &[Scope], lifetime: Lifetime) -> a
         scopes: Scopes::of(scopes),
         expires_at: None,
         lifetime,
+        toolset: None,
     };
     Ok(app.auth.create_token(&app.auth.owner_caller(request.scopes), request).await?.1)
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use moka::future::Cache;
 use serde_json::json;
 
-use crate::model::{Caller, PrincipalId, Scope, Scopes, Timestamp};
+use crate::model::{Caller, PrincipalId, Scope, Scopes, Timestamp, ToolsetId};
 use crate::store::{AuditEntry, Hash, Principal, PrincipalKind, Store, StoreError, Token};
 use attempts::Attempts;
 use uses::Uses;
@@ -143,6 +143,7 @@ impl Auth {
             token_id: Some(known.token.id.clone()),
             scopes: known.token.scopes,
             source: None,
+            toolset: known.token.toolset.clone(),
         })
     }
 
@@ -189,9 +190,11 @@ impl Auth {
             .find_principal(&request.principal)
             .await?
             .ok_or(AuthError::BadRequest("there is no such principal"))?;
-        let (new, text) = token::make(&request);
+        let toolset = self.limit(by, &request).await?;
+        let (new, text) = token::make(&request, toolset);
         let detail = json!({"name": new.name, "scopes": new.scopes.to_string(), "for": principal.name,
-            "expires_at": new.expires_at, "dies_with_process": request.lifetime == Lifetime::Process});
+            "expires_at": new.expires_at, "dies_with_process": request.lifetime == Lifetime::Process,
+            "toolset": request.toolset});
         let entry = deed(by, "token.create", &new.id, detail);
         let token = match request.lifetime {
             Lifetime::Stored => self.store.insert_token(&new, &entry).await?,
@@ -205,6 +208,25 @@ impl Auth {
             }
         };
         Ok((token, text))
+    }
+
+    /// The toolset that a token is to be limited to. What is inside one says nothing of approving or administering, so a
+    /// token that may do those can't be limited.
+    async fn limit(&self, by: &Caller, request: &TokenRequest) -> Result<Option<ToolsetId>, AuthError> {
+        if by.toolset.is_some() {
+            return Err(AuthError::BadRequest("a token that is limited to a toolset makes no tokens"));
+        }
+        let Some(name) = &request.toolset else { return Ok(None) };
+        if request.scopes.has(Scope::Approve) || request.scopes.has(Scope::Admin) {
+            return Err(AuthError::BadRequest(
+                "a token that is limited to a toolset has the scopes call and author alone",
+            ));
+        }
+        let toolset = self.store.get_toolset_by_name(name).await?;
+        let toolset = toolset.filter(|toolset| toolset.owner == request.principal);
+        let toolset = toolset
+            .ok_or(AuthError::BadRequest("there is no such toolset; `omniforge toolset list` shows those there are"))?;
+        Ok(Some(toolset.id))
     }
 
     /// Revokes a token for good, in this process at once, in others within a second; what is open under it ends. Says
@@ -266,6 +288,7 @@ fn caller(principal: &Principal, scopes: Scopes) -> Caller {
         token_id: None,
         scopes,
         source: None,
+        toolset: None,
     }
 }
 

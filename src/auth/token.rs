@@ -2,7 +2,7 @@
 
 use super::AuthError;
 use super::secret::{SECRET_LENGTH, hash, is_random_text, random_text};
-use crate::model::{PrincipalId, Scopes, Timestamp};
+use crate::model::{PrincipalId, Scopes, Timestamp, ToolsetId};
 use crate::store::{NewToken, Token};
 
 const PREFIX: &str = "ofk_";
@@ -30,10 +30,12 @@ pub struct TokenRequest {
     pub expires_at: Option<Timestamp>,
     /// How long it is kept.
     pub lifetime: Lifetime,
+    /// The name of the toolset that it is limited to.
+    pub toolset: Option<String>,
 }
 
 /// Makes the token that was asked for, and its text.
-pub(super) fn make(request: &TokenRequest) -> (NewToken, String) {
+pub(super) fn make(request: &TokenRequest, toolset: Option<ToolsetId>) -> (NewToken, String) {
     let (id, secret) = (random_text(ID_LENGTH), random_text(SECRET_LENGTH));
     let text = format!("{PREFIX}{id}_{secret}");
     let token = NewToken {
@@ -43,6 +45,7 @@ pub(super) fn make(request: &TokenRequest) -> (NewToken, String) {
         scopes: request.scopes,
         secret_hash: hash(&secret),
         expires_at: request.expires_at,
+        toolset,
     };
     (token, text)
 }
@@ -58,6 +61,7 @@ pub(super) fn unstored(new: &NewToken, created_at: Timestamp) -> Token {
         expires_at: new.expires_at,
         revoked_at: None,
         last_used_at: None,
+        toolset: new.toolset.clone(),
     }
 }
 

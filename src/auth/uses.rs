@@ -136,6 +136,7 @@ mod tests {
             expires_at: expires_at.map(Timestamp),
             revoked_at: None,
             last_used_at: None,
+            toolset: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod push;
 mod secret;
 mod stdio;
 mod token;
+mod toolset;
 mod unseen;
 
 use std::process::ExitCode;
@@ -49,6 +50,9 @@ enum Command {
     /// Bearer tokens
     #[command(subcommand)]
     Token(token::Command),
+    /// Named groups of tools
+    #[command(subcommand)]
+    Toolset(toolset::Command),
     /// The log of every change and every refusal
     #[command(subcommand)]
     Audit(audit::Command),
@@ -81,13 +85,14 @@ pub fn main() -> ExitCode {
             app::serve(settings, spawner, output)
         }),
         Command::Stdio(stdio) => {
-            let scope = stdio.scope;
-            with_runner(stdio.options, move |settings, spawner| stdio::run(settings, spawner, scope))
+            let within = (stdio.scope, stdio.toolset);
+            with_runner(stdio.options, move |settings, spawner| stdio::run(settings, spawner, within))
         }
         Command::Tool(Tool::Push(push)) => push::run(push),
         Command::Approval(command) => approval::run(command),
         Command::Secret(command) => secret::run(command),
         Command::Token(command) => token::run(command),
+        Command::Toolset(command) => toolset::run(command),
         Command::Audit(command) => audit::run(command),
         Command::Doctor(doctor) => doctor::run(doctor),
     };

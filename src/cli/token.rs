@@ -38,6 +38,9 @@ pub struct Create {
     /// From when on it is refused, such as 12h or 30d [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
+    /// The toolset that it is limited to: it sees, saves and calls what is inside, and nothing else
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -117,11 +120,16 @@ async fn create(create: Create) -> anyhow::Result<()> {
         scopes,
         expires_at: lifetime.map(|lifetime| store.clock().later(lifetime)),
         lifetime: Lifetime::Stored,
+        toolset: create.toolset,
     };
     let (token, text) = auth.create_token(&auth.owner_caller(scopes), request).await?;
     store.close().await?;
     if create.place.json {
-        println!("{}", json!({"token": text, "id": token.id, "name": token.name, "scopes": token.scopes.to_string()}));
+        println!(
+            "{}",
+            json!({"token": text, "id": token.id, "name": token.name, "scopes": token.scopes.to_string(),
+                "toolset": token.toolset})
+        );
     } else {
         println!("{text}");
     }

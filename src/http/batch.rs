@@ -32,7 +32,7 @@ impl Front {
     pub(super) async fn batch<'a>(&self, visit: &Visit, bytes: &Bytes, items: &[&'a RawValue]) -> Response {
         let session = match visit.session_id() {
             None => None,
-            Some(id) => match self.server.session(id, &visit.caller.principal) {
+            Some(id) => match self.server.session(id, &visit.caller.holder()) {
                 Some(era) => Some(era),
                 None => return no_session(),
             },

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, COOKIE, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use http_body_util::Full;
 use tokio_util::sync::CancellationToken;
 
@@ -110,6 +110,10 @@ impl Front {
         if let Err(refused) = self.gate.check(&parts.uri, &parts.headers, bearer) {
             return refused;
         }
+        let caller = match self.within(caller, &parts.uri).await {
+            Ok(caller) => caller,
+            Err(refused) => return *refused,
+        };
         let ended = self.identify.ended(&caller);
         let visit = Visit { caller, parts, ended: ended.clone() };
         let response = tokio::select! {
@@ -117,6 +121,20 @@ impl Front {
             () = ended.cancelled() => return ending::credential_ended(),
         };
         ending::until(ended, response)
+    }
+
+    /// The caller within the toolset that the path names, if it names one.
+    async fn within(&self, caller: Arc<Caller>, uri: &Uri) -> Result<Arc<Caller>, Box<Response>> {
+        let Some(name) = uri.path().strip_prefix("/mcp/") else { return Ok(caller) };
+        match self.server.within(&caller, name).await {
+            Ok(Some(within)) => Ok(Arc::new(within)),
+            Ok(None) => {
+                let detail =
+                    format!("there is no toolset `{name}` for you; `omniforge toolset list` shows those there are");
+                Err(Box::new(problem(StatusCode::NOT_FOUND, detail)))
+            }
+            Err(error) => Err(Box::new(problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))),
+        }
     }
 
     async fn serve(&self, door: Door, visit: Visit, body: Body) -> Response {
@@ -144,7 +162,7 @@ impl Front {
         if let Some(refused) = visit.unknown_version() {
             return refused;
         }
-        if self.server.session(id, &visit.caller.principal).is_none() {
+        if self.server.session(id, &visit.caller.holder()).is_none() {
             return no_session();
         }
         answer::adopt(self.server.stateful(visit.forward(Bytes::new(), None, false)).await)
@@ -154,7 +172,7 @@ impl Front {
         let Some(id) = visit.session_id() else {
             return visit.not_allowed("POST");
         };
-        if self.server.session(id, &visit.caller.principal).is_none() {
+        if self.server.session(id, &visit.caller.holder()).is_none() {
             return no_session();
         }
         self.server.close_session(id).await;

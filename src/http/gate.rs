@@ -14,7 +14,7 @@ use super::problem::{problem, refuse};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MCP_HEADERS: &str = "authorization, content-type, accept, mcp-protocol-version, mcp-session-id, mcp-method, \
-                           mcp-name, last-event-id, idempotency-key, traceparent, tracestate";
+                           mcp-name, last-event-id, idempotency-key, if-match, traceparent, tracestate";
 
 /// A host name (lower case, without brackets) and the port that was written, if one was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Gate {
         let mut response = Response::new(axum::body::Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let own = response.headers_mut();
-        own.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE, OPTIONS"));
+        own.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS"));
         own.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
         let allowed = requested_headers(headers).unwrap_or_else(|| HeaderValue::from_static(MCP_HEADERS));
         own.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
@@ -167,7 +167,7 @@ impl Gate {
     pub fn open_to(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         let Some(origin) = origin.filter(|origin| self.knows_origin(origin, None)) else { return };
         allow(response.headers_mut(), origin.clone());
-        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, ETag");
         response.headers_mut().insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }

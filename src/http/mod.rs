@@ -86,7 +86,7 @@ impl HttpOptions {
     }
 }
 
-/// The routes of this door: `/mcp`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`; those of the `others`, and a JSON 404
+/// The routes of this door: `/mcp`, `/mcp/{toolset}`, `/sse` with `/messages`, `/.well-known/…`, `/healthz`, `/readyz`; those of the `others`, and a JSON 404
 /// for everything else. `/` is the others' page for browsers and an alias of `/mcp` for programs.
 ///
 /// When the lifecycle closes, streams that wait for news end and new calls are refused; when it has ended, every stream
@@ -106,6 +106,7 @@ pub fn router(
     let front = Arc::new(front::Front { server, identify, gate, options, closing: lifecycle.closing.clone() });
     Ok(Router::new()
         .route("/mcp", any(front::mcp))
+        .route("/mcp/{toolset}", any(front::mcp))
         .route("/sse", any(front::sse))
         .route("/messages", any(front::messages))
         .route("/healthz", get(routes::alive))

@@ -41,7 +41,7 @@ impl Front {
             return refused;
         }
         match (visit.session_id(), message) {
-            (Some(id), _) if self.server.session(id, &visit.caller.principal).is_none() => no_session(),
+            (Some(id), _) if self.server.session(id, &visit.caller.holder()).is_none() => no_session(),
             (Some(_), _) => answer::adopt(self.server.stateful(visit.forward(bytes.clone(), None, false)).await),
             (None, Message::Reply) => {
                 refuse(visit, &Refusal::request("without a session there is no request of ours to answer"))
@@ -68,7 +68,7 @@ impl Front {
         }
         match visit.session_id() {
             None => self.alone(visit, bytes, request, era(visit)).await,
-            Some(id) if self.server.session(id, &visit.caller.principal).is_some() => {
+            Some(id) if self.server.session(id, &visit.caller.holder()).is_some() => {
                 let (body, arguments) = request.without_arguments(bytes);
                 let forward = visit.forward(body, arguments, !visit.accepts_stream());
                 let server = self.server.clone();
@@ -90,7 +90,7 @@ impl Front {
             return answer::adopt(self.server.stateless(forward, None).await);
         }
         let asked = request.asked_version().unwrap_or_default();
-        match self.server.open_session(&visit.caller.principal, &asked, forward).await {
+        match self.server.open_session(&visit.caller.holder(), &asked, forward).await {
             Ok(response) => {
                 if let Some(id) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
                     self.server.end_session_with(id, visit.ended.clone());

@@ -26,7 +26,7 @@ impl Front {
         if self.closing.is_cancelled() {
             return problem(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down; come back in a moment");
         }
-        let downstream = match self.server.open_stream(&visit.caller.principal) {
+        let downstream = match self.server.open_stream(&visit.caller.holder()) {
             Ok(downstream) => downstream,
             Err(error) => return problem(StatusCode::TOO_MANY_REQUESTS, error.to_string()),
         };
@@ -50,7 +50,7 @@ impl Front {
                 "the query parameter `session_id` is missing; `GET /sse` opens a session and says where to post";
             return problem(StatusCode::BAD_REQUEST, detail);
         };
-        let Some(upstream) = self.server.upstream(id, &visit.caller.principal) else { return no_stream() };
+        let Some(upstream) = self.server.upstream(id, &visit.caller.holder()) else { return no_stream() };
         if let Some(refused) = visit.unknown_version().or_else(|| wrong_content_type(&visit)) {
             return refused;
         }

@@ -88,6 +88,11 @@ impl Handler {
         self.shared.domain.contents(&*self.caller(context)?).await.map_err(error::from_call)
     }
 
+    /// What this request's caller is told of the server.
+    async fn instructions(&self, context: &RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        self.shared.domain.instructions(&*self.caller(context)?).await.map_err(error::from_call)
+    }
+
     /// Who calls, in which version, and what logs they want.
     pub(super) fn route(&self, context: &RequestContext<RoleServer>) -> Result<Route, ErrorData> {
         let era = era_of(context);
@@ -156,7 +161,6 @@ impl ServerHandler for Handler {
         InitializeResult::new(capabilities)
             .with_server_info(super::server_info())
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
-            .with_instructions(self.shared.domain.instructions())
     }
 
     async fn initialize(
@@ -166,6 +170,7 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut agreed = self.negotiate_initialize(&request)?;
+        agreed.instructions = Some(self.instructions(&context).await?);
         // The tasks of the extension are those of 2026-07-28.
         if let Some(extensions) = &mut agreed.capabilities.extensions {
             extensions.remove(rmcp::model::TASKS_EXTENSION_ID);
@@ -173,9 +178,10 @@ impl ServerHandler for Handler {
         Ok(agreed)
     }
 
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
-        Ok(DiscoverResult::from_server_info(versions, self.get_info()).with_ttl_ms(DISCOVER_TTL_MS))
+        let info = self.get_info().with_instructions(self.instructions(&context).await?);
+        Ok(DiscoverResult::from_server_info(versions, info).with_ttl_ms(DISCOVER_TTL_MS))
     }
 
     async fn set_level(

@@ -21,7 +21,7 @@ use super::listing::Pages;
 pub use super::sessions::SessionRefused;
 use super::sessions::{IDLE, Sessions};
 use super::streams::{Downstream, Streams, Upstream};
-use crate::model::{Caller, PrincipalId};
+use crate::model::{Caller, Holder};
 use crate::tools::{CallError, Domain};
 
 /// How often idle sessions are looked for.
@@ -95,11 +95,11 @@ impl Server {
     /// [`SessionRefused`] when there are too many.
     pub async fn open_session(
         &self,
-        principal: &PrincipalId,
+        holder: &Holder,
         asked: &str,
         request: http::Request<Full<Bytes>>,
     ) -> Result<Response, SessionRefused> {
-        let place = self.sessions.reserve(principal.clone(), Era::negotiate(asked))?;
+        let place = self.sessions.reserve(holder.clone(), Era::negotiate(asked))?;
         let response = self.stateful(request).await;
         if let Some(id) = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
             place.bind(id);
@@ -107,9 +107,9 @@ impl Server {
         Ok(response)
     }
 
-    /// The version that a session speaks; `None` when there is none of that id for this principal.
-    pub fn session(&self, id: &str, principal: &PrincipalId) -> Option<Era> {
-        self.sessions.touch(id, principal)
+    /// The version that a session speaks; `None` when there is none of that id for this holder.
+    pub fn session(&self, id: &str, holder: &Holder) -> Option<Era> {
+        self.sessions.touch(id, holder)
     }
 
     /// Ends a session as soon as the credential that opened it counts no more.
@@ -135,14 +135,22 @@ impl Server {
     ///
     /// # Errors
     /// [`SessionRefused`] when there are too many.
-    pub fn open_stream(&self, principal: &PrincipalId) -> Result<Downstream, SessionRefused> {
+    pub fn open_stream(&self, holder: &Holder) -> Result<Downstream, SessionRefused> {
         let ends = (self.closing.clone(), &self.stop);
-        self.streams.open(Arc::clone(&self.shared), &self.sessions, principal, ends)
+        self.streams.open(Arc::clone(&self.shared), &self.sessions, holder, ends)
     }
 
-    /// Where the messages of such a session go in; `None` when there is none of that id for this principal.
-    pub fn upstream(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Upstream>> {
-        self.streams.upstream(id, principal)
+    /// Where the messages of such a session go in; `None` when there is none of that id for this holder.
+    pub fn upstream(&self, id: &str, holder: &Holder) -> Option<Arc<Upstream>> {
+        self.streams.upstream(id, holder)
+    }
+
+    /// The caller within this toolset; `None` where there is none of that name for it.
+    ///
+    /// # Errors
+    /// As [`Domain::within`].
+    pub async fn within(&self, caller: &Caller, toolset: &str) -> Result<Option<Caller>, CallError> {
+        self.shared.domain.within(caller, toolset).await
     }
 
     /// The first page of `tools/list` for this caller: the bytes of the `result` member.

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::OwnStream;
 use super::changes::{Changes, Interest, Subscriptions};
 use super::era::Era;
-use crate::model::PrincipalId;
+use crate::model::Holder;
 
 /// The most sessions of all principals.
 pub(super) const TOTAL: usize = 1_000;
@@ -32,7 +32,7 @@ const OWN: usize = 64;
 
 #[derive(Debug)]
 struct Entry {
-    principal: PrincipalId,
+    holder: Holder,
     era: Era,
     used: Instant,
     /// Held once here and once by each open stream.
@@ -89,17 +89,17 @@ impl Sessions {
     ///
     /// # Errors
     /// Which cap is reached.
-    pub(super) fn reserve(self: &Arc<Self>, principal: PrincipalId, era: Era) -> Result<Place, SessionRefused> {
+    pub(super) fn reserve(self: &Arc<Self>, holder: Holder, era: Era) -> Result<Place, SessionRefused> {
         let mut table = self.table();
         if table.len() >= TOTAL {
             return Err(SessionRefused::Server);
         }
-        if table.values().filter(|entry| entry.principal == principal).count() >= PER_PRINCIPAL {
+        if table.values().filter(|entry| entry.holder.principal == holder.principal).count() >= PER_PRINCIPAL {
             return Err(SessionRefused::Principal);
         }
         let told = Arc::new(AtomicU64::new(self.changes.count()));
         let entry = Entry {
-            principal,
+            holder,
             era,
             used: Instant::now(),
             streams: Arc::new(()),
@@ -113,10 +113,10 @@ impl Sessions {
         Ok(Place { sessions: Arc::clone(self), id, _open: None })
     }
 
-    /// Marks the session as used; its era, when it exists and belongs to this principal.
-    pub(super) fn touch(&self, id: &str, principal: &PrincipalId) -> Option<Era> {
+    /// Marks the session as used; its era, when it exists and belongs to this holder.
+    pub(super) fn touch(&self, id: &str, holder: &Holder) -> Option<Era> {
         let mut table = self.table();
-        let entry = table.get_mut(id).filter(|entry| entry.principal == *principal)?;
+        let entry = table.get_mut(id).filter(|entry| entry.holder == *holder)?;
         entry.used = Instant::now();
         Some(entry.era)
     }
@@ -148,7 +148,7 @@ impl Sessions {
             stream: Arc::clone(&entry.streams),
             era: entry.era,
             told: Arc::clone(&entry.told),
-            interest: Interest::everything(entry.principal.clone(), entry.uris.clone()),
+            interest: Interest::everything(entry.holder.principal.clone(), entry.uris.clone()),
         })
     }
 
@@ -335,13 +335,14 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::model::PrincipalId;
 
     fn sessions() -> Arc<Sessions> {
         Arc::new(Sessions::new(Changes::none(CancellationToken::new())))
     }
 
-    fn who(name: &str) -> PrincipalId {
-        PrincipalId(name.to_owned())
+    fn who(name: &str) -> Holder {
+        Holder { principal: PrincipalId(name.to_owned()), toolset: None }
     }
 
     #[tokio::test]

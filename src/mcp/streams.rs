@@ -19,7 +19,7 @@ use super::handler::{Handler, Link, Shared};
 use super::inbox::{Heard, Inbox};
 use super::refusal::Refusal;
 use super::sessions::{Place, SessionRefused, Sessions};
-use crate::model::PrincipalId;
+use crate::model::Holder;
 
 /// How many messages may wait on either side.
 const WAITING: usize = 64;
@@ -29,7 +29,7 @@ const IN_FLIGHT: usize = 256;
 const UNREAD: Duration = Duration::from_secs(60);
 
 type Messages = Vec<RxJsonRpcMessage<RoleServer>>;
-type Table = Mutex<HashMap<String, (PrincipalId, Arc<Upstream>)>>;
+type Table = Mutex<HashMap<String, (Holder, Arc<Upstream>)>>;
 
 /// The open streams of one server.
 #[derive(Default)]
@@ -70,11 +70,11 @@ pub enum Said {
 }
 
 impl Streams {
-    fn table(&self) -> MutexGuard<'_, HashMap<String, (PrincipalId, Arc<Upstream>)>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, (Holder, Arc<Upstream>)>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a session for this principal, until `stop` or until its stream is dropped. `closing` lets its calls end and
+    /// Opens a session for this holder, until `stop` or until its stream is dropped. `closing` lets its calls end and
     /// takes no new ones.
     ///
     /// # Errors
@@ -83,10 +83,10 @@ impl Streams {
         self: &Arc<Self>,
         shared: Arc<Shared>,
         sessions: &Arc<Sessions>,
-        principal: &PrincipalId,
+        holder: &Holder,
         (closing, stop): (CancellationToken, &CancellationToken),
     ) -> Result<Downstream, SessionRefused> {
-        let place = sessions.reserve(principal.clone(), Era::UNNAMED)?.kept();
+        let place = sessions.reserve(holder.clone(), Era::UNNAMED)?.kept();
         let end = stop.child_token();
         let (said, incoming) = mpsc::channel(WAITING);
         let (outgoing, frames) = mpsc::channel(WAITING);
@@ -99,16 +99,20 @@ impl Streams {
             closing: closing.clone(),
         };
         let wire = Wire { incoming, outgoing: Some(outgoing), flight, closing, end: end.clone() };
-        tokio::spawn(serve(Handler::new(shared, Link::Stream(principal.clone(), end.clone())), wire, end.clone()));
+        tokio::spawn(serve(
+            Handler::new(shared, Link::Stream(holder.principal.clone(), end.clone())),
+            wire,
+            end.clone(),
+        ));
         let id = uuid::Uuid::new_v4().simple().to_string();
-        self.table().insert(id.clone(), (principal.clone(), Arc::new(upstream)));
+        self.table().insert(id.clone(), (holder.clone(), Arc::new(upstream)));
         Ok(Downstream { id, frames, streams: Arc::clone(self), _end: end.drop_guard(), _place: place })
     }
 
-    /// The way into the session of that id, when it belongs to this principal.
-    pub(super) fn upstream(&self, id: &str, principal: &PrincipalId) -> Option<Arc<Upstream>> {
+    /// The way into the session of that id, when it belongs to this holder.
+    pub(super) fn upstream(&self, id: &str, holder: &Holder) -> Option<Arc<Upstream>> {
         let table = self.table();
-        table.get(id).filter(|(owner, _)| owner == principal).map(|(_, upstream)| Arc::clone(upstream))
+        table.get(id).filter(|(owner, _)| owner == holder).map(|(_, upstream)| Arc::clone(upstream))
     }
 }
 

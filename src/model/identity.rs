@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Holder, ToolsetId};
+
 /// The id of a person, client or the local user (UUIDv7 text).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -84,6 +86,9 @@ pub struct Caller {
     pub scopes: Scopes,
     /// Where the request came from, for the audit log: a peer's address, `stdio` or `cli`.
     pub source: Option<String>,
+    /// The toolset that the caller sees, saves and calls within, because its token is limited to it or its request says
+    /// so.
+    pub toolset: Option<ToolsetId>,
 }
 
 impl Caller {
@@ -96,6 +101,16 @@ impl Caller {
     /// Whose tools and runs this caller sees; `None`: everybody's.
     pub fn sees_only(&self) -> Option<&PrincipalId> {
         (!self.scopes.has(Scope::Admin)).then_some(&self.principal)
+    }
+
+    /// Whether this caller sees a run of that principal's that was asked for within that toolset.
+    pub fn sees_run(&self, of: &PrincipalId, within: Option<&ToolsetId>) -> bool {
+        self.sees(of) && self.toolset.as_ref().is_none_or(|own| within == Some(own))
+    }
+
+    /// Whose a session is that this caller opens.
+    pub fn holder(&self) -> Holder {
+        Holder { principal: self.principal.clone(), toolset: self.toolset.clone() }
     }
 
     /// Whether this caller sees what belongs to that principal.

@@ -13,6 +13,7 @@ mod run;
 mod saved;
 mod secret_name;
 mod tool;
+mod toolset;
 
 pub use approval::{Approval, ApprovalState};
 pub use content::{Annotations, Audience, Block, CallReply, Content, Resource};
@@ -35,6 +36,7 @@ pub use secret_name::{SecretNameError, check_secret_name};
 pub use tool::{
     EnvironmentLock, Grants, Inferred, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
 };
+pub use toolset::{Holder, Toolset, ToolsetId, ToolsetSettings, check_toolset_name};
 
 /// A moment in UTC, to the millisecond, as milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

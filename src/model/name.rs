@@ -41,24 +41,33 @@ pub enum NameError {
     },
 }
 
+/// Checks that a text is a letter, then up to 63 of `A-Z`, `a-z`, `0-9`, `_`, `-`.
+///
+/// # Errors
+/// [`NameError`] says which character is wrong.
+pub(super) fn check_letters(text: &str) -> Result<(), NameError> {
+    let first = text.chars().next().ok_or(NameError::Empty)?;
+    let length = text.chars().count();
+    if length > 64 {
+        return Err(NameError::TooLong { length });
+    }
+    if !first.is_ascii_alphabetic() {
+        return Err(NameError::BadStart { found: first });
+    }
+    let bad = text.chars().enumerate().find(|(_, c)| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    match bad {
+        Some((index, found)) => Err(NameError::BadCharacter { found, position: index + 1 }),
+        None => Ok(()),
+    }
+}
+
 impl ToolName {
     /// Parses the name of a saved tool.
     ///
     /// # Errors
     /// [`NameError`] says which character is wrong, or that the name is reserved.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        let first = text.chars().next().ok_or(NameError::Empty)?;
-        let length = text.chars().count();
-        if length > 64 {
-            return Err(NameError::TooLong { length });
-        }
-        if !first.is_ascii_alphabetic() {
-            return Err(NameError::BadStart { found: first });
-        }
-        let bad = text.chars().enumerate().find(|(_, c)| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
-        if let Some((index, found)) = bad {
-            return Err(NameError::BadCharacter { found, position: index + 1 });
-        }
+        check_letters(text)?;
         let name = Self(text.to_owned());
         let folded = name.folded();
         if folded.starts_with("omniforge_") || folded == "omniforge" || folded == "get_job_result" {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Block, Json, Limit, NetworkUse, PrincipalId, Timestamp, ToolId, VersionNumber};
+use super::{Block, Json, Limit, NetworkUse, PrincipalId, Timestamp, ToolId, ToolsetId, VersionNumber};
 
 /// A run's id (UUIDv7); serves as `job_id` and `taskId` too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -317,4 +317,6 @@ pub struct RunRow {
     pub parent: Option<RunId>,
     /// What it did with the network, where it had one.
     pub network: Option<NetworkUse>,
+    /// The toolset that it was asked for within.
+    pub toolset: Option<ToolsetId>,
 }

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use super::error::corrupt;
 use super::rows::{ToolColumns, ToolWithVersionColumns, VersionColumns};
 use super::{Store, StoreError};
-use crate::model::{Language, PrincipalId, Timestamp, Tool, ToolId, ToolName, ToolVersion, VersionNumber};
+use crate::model::{Language, PrincipalId, Timestamp, Tool, ToolId, ToolName, ToolVersion, ToolsetId, VersionNumber};
+
+/// The most words of a text that are searched for.
+const WORDS: usize = 64;
 
 /// A version without its code and schemas.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +36,16 @@ pub struct VersionSummary {
 /// What to search for.
 #[derive(Clone, Debug, Default)]
 pub struct ToolSearch {
-    /// Words as a person types them; a tool matches that has them all, each as a whole word or as the beginning of
-    /// one, in name, title, description or tags, or that has the whole text somewhere in its name. Blank: every tool.
+    /// Words as a person types them; a tool matches that has any of them, in whatever form or as the beginning of one,
+    /// in name, title, description, tags or what is said of its arguments, or that has the whole text somewhere in its
+    /// name. The rarer the words, and the more of them, the better. Blank: every tool.
     pub text: String,
     /// Tags that the tool must have, in any case of A to Z.
     pub tags: Vec<String>,
     /// Whose tools; `None`: everybody's.
     pub owner: Option<PrincipalId>,
+    /// Tools inside this toolset.
+    pub toolset: Option<ToolsetId>,
     /// Whether to find tools that are switched off too.
     pub include_disabled: bool,
     /// How many to return at most.
@@ -147,19 +153,28 @@ impl Store {
         .collect()
     }
 
-    /// A principal's enabled tools that have a serving version, with that version; the last updated first.
+    /// A principal's enabled tools that have a serving version, with that version; the last updated first. Only those
+    /// inside the toolset, where one is named.
     ///
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Corrupt`].
-    pub async fn visible_tools(&self, owner: &PrincipalId) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
+    pub async fn visible_tools(
+        &self,
+        owner: &PrincipalId,
+        toolset: Option<&ToolsetId>,
+    ) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
+        let toolset = toolset.map(|toolset| toolset.0.as_str());
         sqlx::query_as!(
             ToolWithVersionColumns,
             r#"SELECT t.id, t.name, t.owner, t.enabled AS "enabled!: bool", t.serving_version, t.latest_version,
                       t.created_at, t.updated_at, v.number, v.fingerprint, v.created_at AS version_created_at,
                       v.created_by, v.note, v.definition
                FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.serving_version
-               WHERE t.owner = $1 AND t.enabled = 1 ORDER BY t.updated_at DESC, t.id DESC"#,
-            owner.0
+               WHERE t.owner = $1 AND t.enabled = 1
+                 AND ($2 IS NULL OR t.id IN (SELECT tool FROM toolset_tools WHERE toolset = $2))
+               ORDER BY t.updated_at DESC, t.id DESC"#,
+            owner.0,
+            toolset
         )
         .fetch_all(self.read())
         .await?
@@ -211,6 +226,7 @@ impl Store {
         let tags: Vec<String> = search.tags.iter().map(|tag| tag.to_ascii_lowercase()).collect();
         let tags = serde_json::to_string(&tags).map_err(|source| StoreError::Encode { what: "tags", source })?;
         let owner = search.owner.as_ref().map(|owner| owner.0.as_str());
+        let toolset = search.toolset.as_ref().map(|toolset| toolset.0.as_str());
         let rows = sqlx::query_as!(
             FoundColumns,
             r#"SELECT t.id, t.name, t.owner, t.enabled AS "enabled!: bool", t.serving_version, t.latest_version,
@@ -218,13 +234,14 @@ impl Store {
                       v.created_at AS version_created_at, v.created_by, v.note, COUNT(*) OVER () AS "total!: i64"
                FROM tools t
                JOIN tool_versions v ON v.tool = t.id AND v.number = t.latest_version
-               LEFT JOIN (SELECT tool, bm25(tool_search, 0.0, 10.0, 5.0, 1.0, 5.0) AS score FROM tool_search
+               LEFT JOIN (SELECT tool, bm25(tool_search, 0.0, 10.0, 5.0, 3.0, 5.0, 1.0) AS score FROM tool_search
                           WHERE tool_search MATCH $1) found ON found.tool = t.id
                WHERE ($2 = '' OR found.tool IS NOT NULL OR instr(lower(t.name), $2) > 0)
                  AND ($3 IS NULL OR t.owner = $3)
                  AND ($4 OR t.enabled = 1)
                  AND NOT EXISTS (SELECT 1 FROM json_each($5) wanted WHERE wanted.value NOT IN
                                  (SELECT lower(has.value) FROM json_each(v.tags) has))
+                 AND ($8 IS NULL OR t.id IN (SELECT tool FROM toolset_tools WHERE toolset = $8))
                ORDER BY COALESCE(found.score, 0.0), t.updated_at DESC, t.id DESC
                LIMIT $6 OFFSET $7"#,
             words,
@@ -233,7 +250,8 @@ impl Store {
             search.include_disabled,
             tags,
             search.limit,
-            search.offset
+            search.offset,
+            toolset
         )
         .fetch_all(self.read())
         .await?;
@@ -243,12 +261,25 @@ impl Store {
     }
 }
 
-/// Turns what a person typed into a full-text query that means these words and nothing else: each stands in quotes,
-/// so that no operator works, and may be the beginning of a longer word.
+/// The words that say nothing of what is searched for, as long as there are others.
+const FILLERS: [&str; 24] = [
+    "a", "an", "and", "any", "are", "at", "by", "can", "do", "for", "from", "how", "i", "in", "is", "it", "my", "of",
+    "on", "or", "the", "this", "to", "with",
+];
+
+/// Turns what a person typed into a full-text query that means any of these words and nothing else: each stands in
+/// quotes, so that no operator works, and a long one may be the beginning of a longer word.
 fn match_expression(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
-    let quoted: Vec<String> = words.map(|word| format!("\"{}\"*", word.replace('"', "\"\""))).collect();
-    if quoted.is_empty() { "\"\"".to_owned() } else { quoted.join(" ") }
+    let words: Vec<&str> = text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).collect();
+    let filler = |word: &&&str| FILLERS.contains(&word.to_ascii_lowercase().as_str());
+    let telling = words.iter().any(|word| !filler(&word));
+    let words = words.iter().filter(|word| !(telling && filler(word)));
+    let quoted = words.take(WORDS).map(|word| {
+        let begins = if word.chars().count() > 2 { "*" } else { "" };
+        format!("\"{}\"{begins}", word.replace('"', "\"\""))
+    });
+    let quoted: Vec<String> = quoted.collect();
+    if quoted.is_empty() { "\"\"".to_owned() } else { quoted.join(" OR ") }
 }
 
 struct SummaryColumns {

@@ -7,7 +7,7 @@ use super::contents::Subject;
 use super::error::corrupt;
 use super::{Store, StoreError};
 use crate::model::{
-    ContentFile, ContentId, ContentItem, ContentKind, ContentVersion, PrincipalId, Timestamp, VersionNumber,
+    ContentFile, ContentId, ContentItem, ContentKind, ContentVersion, PrincipalId, Timestamp, ToolsetId, VersionNumber,
 };
 
 /// A version without its definition.
@@ -38,6 +38,8 @@ pub struct ContentSearch {
     pub text: String,
     /// Whose; `None`: everybody's.
     pub owner: Option<PrincipalId>,
+    /// Content inside this toolset.
+    pub toolset: Option<ToolsetId>,
     /// How many to return at most.
     pub limit: u32,
     /// How many to skip.
@@ -192,21 +194,27 @@ impl Store {
         Ok(summaries.collect())
     }
 
-    /// A principal's enabled content that has a serving version, with that version; by kind and name.
+    /// A principal's enabled content that has a serving version, with that version; by kind and name. Only what is
+    /// inside the toolset, where one is named.
     ///
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Corrupt`].
     pub async fn visible_contents(
         &self,
         owner: &PrincipalId,
+        toolset: Option<&ToolsetId>,
     ) -> Result<Vec<(ContentItem, ContentVersion)>, StoreError> {
         let mut files = self.visible_files(owner).await?;
+        let toolset = toolset.map(|toolset| toolset.0.as_str());
         let rows = sqlx::query!(
             "SELECT c.id, c.kind, c.name, c.owner, c.serving_version, c.latest_version, c.created_at, c.updated_at,
                     v.number, v.fingerprint, v.created_at AS version_created_at, v.created_by, v.note, v.definition
              FROM contents c JOIN content_versions v ON v.content = c.id AND v.number = c.serving_version
-             WHERE c.owner = $1 AND c.enabled = 1 ORDER BY c.kind, c.name",
-            owner.0
+             WHERE c.owner = $1 AND c.enabled = 1
+               AND ($2 IS NULL OR c.id IN (SELECT content FROM toolset_contents WHERE toolset = $2))
+             ORDER BY c.kind, c.name",
+            owner.0,
+            toolset
         )
         .fetch_all(self.read())
         .await?;
@@ -273,6 +281,7 @@ impl Store {
         let kind = search.kind.map(ContentKind::as_str);
         let text = search.text.trim().to_ascii_lowercase();
         let owner = search.owner.as_ref().map(|owner| owner.0.as_str());
+        let toolset = search.toolset.as_ref().map(|toolset| toolset.0.as_str());
         let rows = sqlx::query!(
             r#"SELECT c.id, c.kind, c.name, c.owner, c.enabled AS "enabled!: bool", c.serving_version, c.latest_version,
                       c.created_at, c.updated_at, v.title, v.description, v.fingerprint,
@@ -281,12 +290,14 @@ impl Store {
                WHERE ($1 IS NULL OR c.kind = $1) AND ($2 IS NULL OR c.owner = $2)
                  AND instr(lower(c.name || char(10) || COALESCE(v.title, '') || char(10)
                                  || COALESCE(v.description, '')), $3) > 0
+                 AND ($6 IS NULL OR c.id IN (SELECT content FROM toolset_contents WHERE toolset = $6))
                ORDER BY c.kind, c.name LIMIT $4 OFFSET $5"#,
             kind,
             owner,
             text,
             search.limit,
-            search.offset
+            search.offset,
+            toolset
         )
         .fetch_all(self.read())
         .await?;

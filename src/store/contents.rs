@@ -3,10 +3,11 @@
 use sqlx::SqliteConnection;
 
 use super::content_rows::ItemColumns;
+use super::toolsets::join;
 use super::{Store, StoreError};
 use crate::model::{
     ContentDefinition, ContentFile, ContentId, ContentItem, ContentKind, ContentVersion, PrincipalId, Timestamp,
-    VersionNumber,
+    ToolsetId, VersionNumber,
 };
 
 /// How many news are kept; who has missed more must take everything for changed.
@@ -83,6 +84,8 @@ pub struct NewContent {
     pub name: String,
     /// Whose it is.
     pub owner: PrincipalId,
+    /// The toolset that it is to be inside of.
+    pub toolset: Option<ToolsetId>,
     /// Whether it is listed and served.
     pub enabled: bool,
     /// Its first version.
@@ -132,6 +135,9 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         let version = insert_version(&mut transaction, &item, &new.version, now).await?;
+        if let Some(toolset) = &new.toolset {
+            join(&mut transaction, toolset, &item.id.0).await?;
+        }
         tell_of(&mut transaction, &item, now).await?;
         transaction.commit().await?;
         Ok((item, version))
@@ -228,7 +234,7 @@ pub(super) async fn tell_of(
     tell(connection, &item.owner, (Some(Subject::of(item.kind)), uri.as_deref()), now).await
 }
 
-async fn tell(
+pub(super) async fn tell(
     connection: &mut SqliteConnection,
     owner: &PrincipalId,
     (subject, uri): (Option<Subject>, Option<&str>),

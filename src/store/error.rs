@@ -68,6 +68,15 @@ pub enum StoreError {
     /// No such content (any more).
     #[error("there is no such content")]
     NoSuchContent,
+    /// No such toolset (any more).
+    #[error("there is no such toolset")]
+    NoSuchToolset,
+    /// Tokens are limited to the toolset.
+    #[error("{tokens} token(s) are limited to the toolset; revoke them first")]
+    ToolsetInUse {
+        /// How many.
+        tokens: i64,
+    },
     /// The tool has no version of this number.
     #[error("the tool has no version {number}")]
     NoSuchVersion {

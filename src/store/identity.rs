@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::error::corrupt;
 use super::{AuditEntry, Store, StoreError};
-use crate::model::{PrincipalId, Scopes, Timestamp};
+use crate::model::{PrincipalId, Scopes, Timestamp, ToolsetId};
 
 /// A BLAKE3 hash. Secrets are stored as nothing else.
 pub type Hash = [u8; 32];
@@ -71,6 +71,8 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
     /// When it was used last, to the minute.
     pub last_used_at: Option<Timestamp>,
+    /// The toolset that it is limited to.
+    pub toolset: Option<ToolsetId>,
 }
 
 /// A token to store.
@@ -88,6 +90,8 @@ pub struct NewToken {
     pub secret_hash: Hash,
     /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
+    /// The toolset that it is limited to.
+    pub toolset: Option<ToolsetId>,
 }
 
 /// The columns of `principals`.
@@ -120,6 +124,7 @@ struct TokenColumns {
     expires_at: Option<i64>,
     revoked_at: Option<i64>,
     last_used_at: Option<i64>,
+    toolset: Option<String>,
 }
 
 impl TryFrom<TokenColumns> for Token {
@@ -135,6 +140,7 @@ impl TryFrom<TokenColumns> for Token {
             expires_at: row.expires_at.map(Timestamp),
             revoked_at: row.revoked_at.map(Timestamp),
             last_used_at: row.last_used_at.map(Timestamp),
+            toolset: row.toolset.map(ToolsetId),
         })
     }
 }
@@ -218,17 +224,19 @@ impl Store {
         let created_at = self.clock.now();
         let (scopes, hash) = (token.scopes.to_string(), token.secret_hash.as_slice());
         let expires_at = token.expires_at.map(|at| at.0);
+        let toolset = token.toolset.as_ref().map(|toolset| toolset.0.as_str());
         let mut transaction = self.write().await?;
         sqlx::query!(
-            "INSERT INTO tokens (id, principal, name, scopes, secret_hash, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO tokens (id, principal, name, scopes, secret_hash, created_at, expires_at, toolset)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             token.id,
             token.principal.0,
             token.name,
             scopes,
             hash,
             created_at.0,
-            expires_at
+            expires_at,
+            toolset
         )
         .execute(&mut *transaction)
         .await?;
@@ -243,6 +251,7 @@ impl Store {
             expires_at: token.expires_at,
             revoked_at: None,
             last_used_at: None,
+            toolset: token.toolset.clone(),
         })
     }
 
@@ -253,7 +262,7 @@ impl Store {
     pub async fn find_token(&self, id: &str) -> Result<Option<(Token, Principal, Hash)>, StoreError> {
         let Some(row) = sqlx::query!(
             "SELECT t.id, t.principal, t.name, t.scopes, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
-                    t.secret_hash,
+                    t.toolset, t.secret_hash,
                     p.name AS principal_name, p.kind, p.created_at AS principal_created_at
              FROM tokens t JOIN principals p ON p.id = t.principal WHERE t.id = $1",
             id
@@ -278,6 +287,7 @@ impl Store {
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
             last_used_at: row.last_used_at,
+            toolset: row.toolset,
         };
         Ok(Some((columns.try_into()?, principal.try_into()?, hash(row.secret_hash)?)))
     }
@@ -290,7 +300,8 @@ impl Store {
         let principal = principal.map(|principal| principal.0.as_str());
         sqlx::query_as!(
             TokenColumns,
-            "SELECT id, principal, name, scopes, created_at, expires_at, revoked_at, last_used_at FROM tokens
+            "SELECT id, principal, name, scopes, created_at, expires_at, revoked_at, last_used_at, toolset
+             FROM tokens
              WHERE $1 IS NULL OR principal = $1 ORDER BY created_at DESC, id",
             principal
         )

@@ -27,6 +27,7 @@ mod secrets;
 mod sign_in;
 mod state;
 mod tools;
+mod toolsets;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -49,6 +50,7 @@ pub use secrets::{SealedKey, SealedSecret};
 pub use sign_in::SessionRow;
 pub use state::StateOwner;
 pub use tools::{NewTool, NewVersion, Serving};
+pub use toolsets::{ToolsetMember, ToolsetWrite};
 
 /// The store of one data directory. Clones share its connections.
 #[derive(Clone, Debug)]

@@ -4,7 +4,9 @@ use sqlx::SqliteConnection;
 
 use super::error::corrupt;
 use super::{RunSummary, StoreError};
-use crate::model::{Ending, Json, Limit, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
+use crate::model::{
+    Ending, Json, Limit, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, ToolsetId, VersionNumber,
+};
 
 /// The columns of a [`RunSummary`].
 pub(super) struct SummaryColumns {
@@ -25,6 +27,7 @@ pub(super) struct SummaryColumns {
     pub cpu_ms: i64,
     pub peak_memory_bytes: i64,
     pub sandbox: String,
+    pub toolset: Option<String>,
 }
 
 /// Every column of `runs`.
@@ -57,6 +60,7 @@ pub(super) struct RunColumns {
     pub tries: i64,
     pub parent: Option<String>,
     pub network: Option<String>,
+    pub toolset: Option<String>,
 }
 
 impl TryFrom<SummaryColumns> for RunSummary {
@@ -80,6 +84,7 @@ impl TryFrom<SummaryColumns> for RunSummary {
             cpu_ms: row.cpu_ms,
             peak_memory_bytes: row.peak_memory_bytes,
             sandbox: sandbox(&row.sandbox)?,
+            toolset: row.toolset.map(ToolsetId),
         })
     }
 }
@@ -124,6 +129,7 @@ impl TryFrom<RunColumns> for RunRow {
                 .map(|network| serde_json::from_str(&network))
                 .transpose()
                 .map_err(|error| corrupt("network use of a run", error))?,
+            toolset: row.toolset.map(ToolsetId),
         })
     }
 }
@@ -169,6 +175,10 @@ fn ending_detail(ending: &Ending) -> Option<String> {
     }
 }
 
+fn encoded(what: &'static str, value: Option<&impl serde::Serialize>) -> Result<Option<String>, StoreError> {
+    value.map(serde_json::to_string).transpose().map_err(|source| StoreError::Encode { what, source })
+}
+
 /// Stores a run, or the newer state of one.
 pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> Result<(), StoreError> {
     let id = run.id.to_string();
@@ -179,17 +189,17 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
     let (sandbox, arguments) = (run.sandbox.as_str(), run.arguments.get());
     let coerced = serde_json::to_string(&run.coerced)
         .map_err(|source| StoreError::Encode { what: "list of coercions", source })?;
-    let error = run.error.as_ref().map(serde_json::to_string).transpose();
-    let error = error.map_err(|source| StoreError::Encode { what: "error of a run", source })?;
-    let network = run.network.as_ref().map(serde_json::to_string).transpose();
-    let network = network.map_err(|source| StoreError::Encode { what: "network use of a run", source })?;
+    let error = encoded("error of a run", run.error.as_ref())?;
+    let network = encoded("network use of a run", run.network.as_ref())?;
+    let toolset = run.toolset.as_ref().map(|toolset| toolset.0.as_str());
     let parent = run.parent.map(|parent| parent.to_string());
     sqlx::query!(
         "INSERT INTO runs (id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at,
                            ended_at, ending, ending_detail, is_error, cpu_ms, peak_memory_bytes, sandbox, coerced,
-                           arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network)
+                           arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network,
+                           toolset)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-                 $23, $24, $25, $26, $27, $28)
+                 $23, $24, $25, $26, $27, $28, $29)
          ON CONFLICT (id) DO UPDATE SET
              started_at = excluded.started_at, ended_at = excluded.ended_at, ending = excluded.ending,
              ending_detail = excluded.ending_detail, is_error = excluded.is_error, cpu_ms = excluded.cpu_ms,
@@ -223,7 +233,8 @@ pub(super) async fn upsert(connection: &mut SqliteConnection, run: &RunRow) -> R
         run.idempotency,
         run.tries,
         parent,
-        network
+        network,
+        toolset
     )
     .execute(connection)
     .await?;

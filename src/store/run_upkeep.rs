@@ -21,7 +21,7 @@ impl Store {
         let rows = sqlx::query_as!(
             SummaryColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
-                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox
+                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, toolset
                FROM runs WHERE ending IS NULL AND instance IN (SELECT value FROM json_each($1)) ORDER BY id"#,
             instances
         )

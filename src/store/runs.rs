@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::run_rows::{RunColumns, SummaryColumns, run_id};
 use super::{Store, StoreError};
-use crate::model::{Ending, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, VersionNumber};
+use crate::model::{Ending, PrincipalId, RunId, RunRow, SandboxLevel, Timestamp, ToolId, ToolsetId, VersionNumber};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum RunState {
 pub struct RunFilter {
     /// Whose runs.
     pub principal: Option<PrincipalId>,
+    /// Runs that were asked for within this toolset.
+    pub toolset: Option<ToolsetId>,
     /// Runs of tools of this name.
     pub tool_name: Option<String>,
     /// How far they have come.
@@ -64,6 +66,8 @@ pub struct RunSummary {
     pub peak_memory_bytes: i64,
     /// How it was confined.
     pub sandbox: SandboxLevel,
+    /// The toolset that it was asked for within.
+    pub toolset: Option<ToolsetId>,
 }
 
 impl From<&RunRow> for RunSummary {
@@ -85,6 +89,7 @@ impl From<&RunRow> for RunSummary {
             cpu_ms: row.cpu_ms,
             peak_memory_bytes: row.peak_memory_bytes,
             sandbox: row.sandbox,
+            toolset: row.toolset.clone(),
         }
     }
 }
@@ -98,26 +103,28 @@ impl RunFilter {
         };
         state
             && self.principal.as_ref().is_none_or(|principal| *principal == run.principal)
+            && self.toolset.as_ref().is_none_or(|toolset| Some(toolset) == run.toolset.as_ref())
             && self.tool_name.as_ref().is_none_or(|name| *name == run.tool_name)
             && self.before.is_none_or(|before| run.id < before)
     }
 }
 
-/// Selects summaries; every condition names all of `$1` principal, `$2` tool name, `$4` ending, and compares
+/// Selects summaries; every condition names all of `$1` principal, `$2` tool name, `$4` ending (`$5` is the toolset), and compares
 /// literally what its index needs.
 macro_rules! summaries {
-    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $limit:ident) => {
+    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $toolset:ident, $limit:ident) => {
         sqlx::query_as!(
             SummaryColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
-                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox
-               FROM runs WHERE id < $3 AND "#
+                      ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, toolset
+               FROM runs WHERE id < $3 AND ($5 IS NULL OR toolset = $5) AND "#
                 + $condition
-                + " ORDER BY id DESC LIMIT $5",
+                + " ORDER BY id DESC LIMIT $6",
             $principal,
             $tool_name,
             $before,
             $ending,
+            $toolset,
             $limit
         )
     };
@@ -160,7 +167,7 @@ impl Store {
             RunColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
                       ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, coerced,
-                      arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network
+                      arguments, result, stdout, stderr, log, error, idempotency, tries, parent, network, toolset
                FROM runs WHERE id = $1"#,
             id
         )
@@ -206,6 +213,7 @@ impl Store {
 
     async fn stored_runs(&self, filter: &RunFilter, limit: i64) -> Result<Vec<RunSummary>, StoreError> {
         let principal = filter.principal.as_ref().map(|principal| principal.0.as_str());
+        let toolset = filter.toolset.as_ref().map(|toolset| toolset.0.as_str());
         let tool_name = filter.tool_name.as_deref();
         let before = filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string()); // `~` follows every id
         let ending = match filter.state {
@@ -216,7 +224,7 @@ impl Store {
             if filter.state == Some(RunState::Running) {
                 summaries!(
                 "ending IS NULL AND $4 IS NULL AND ($1 IS NULL OR principal = $1) AND ($2 IS NULL OR tool_name = $2)",
-                principal, tool_name, before, ending, limit
+                principal, tool_name, before, ending, toolset, limit
             )
             .fetch_all(self.read())
             .await?
@@ -227,6 +235,7 @@ impl Store {
                     tool_name,
                     before,
                     ending,
+                    toolset,
                     limit
                 )
                 .fetch_all(self.read())
@@ -238,6 +247,7 @@ impl Store {
                     tool_name,
                     before,
                     ending,
+                    toolset,
                     limit
                 )
                 .fetch_all(self.read())
@@ -249,6 +259,7 @@ impl Store {
                     tool_name,
                     before,
                     ending,
+                    toolset,
                     limit
                 )
                 .fetch_all(self.read())

@@ -3,8 +3,11 @@
 use sqlx::SqliteConnection;
 
 use super::rows::ToolColumns;
+use super::toolsets::join;
 use super::{Store, StoreError};
-use crate::model::{PrincipalId, Timestamp, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber};
+use crate::model::{
+    PrincipalId, Timestamp, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, ToolsetId, VersionNumber,
+};
 
 /// Whether calls run a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct NewTool {
     pub name: ToolName,
     /// Whose it is.
     pub owner: PrincipalId,
+    /// The toolset that it is to be inside of.
+    pub toolset: Option<ToolsetId>,
     /// Whether it is listed and can be called.
     pub enabled: bool,
     /// Its first version.
@@ -88,6 +93,9 @@ impl Store {
         .await?;
         note_installing(&mut transaction, &tool, new.version.serving).await?;
         let version = insert_version(&mut transaction, &tool, &new.version, now).await?;
+        if let Some(toolset) = &new.toolset {
+            join(&mut transaction, toolset, &tool.id.0).await?;
+        }
         transaction.commit().await?;
         Ok((tool, version))
     }

@@ -13,7 +13,8 @@ use super::arguments::Checks;
 use super::builtin::Builtin;
 use super::domain::{Change, ListedTool, ToolList};
 use super::schema::{self, SchemaError};
-use crate::model::{Caller, Mode, PrincipalId, Tool, ToolDefinition, ToolId, VersionNumber};
+use super::toolsets::portable;
+use crate::model::{Caller, Holder, Mode, Tool, ToolDefinition, ToolId, Toolset, ToolsetSettings, VersionNumber};
 use crate::store::{Store, StoreError};
 
 /// The cache's last resort: how stale a list may be when no news came.
@@ -39,9 +40,14 @@ pub struct Seen {
     pub list: Arc<ToolList>,
     /// The saved tools by name.
     pub entries: HashMap<String, Entry>,
+    /// The toolset that the caller acts within.
+    pub toolset: Option<Toolset>,
 }
 
-type Key = (u64, PrincipalId, bool);
+/// The built-ins that a `search` toolset lists.
+const SEARCH: [Builtin; 2] = [Builtin::ListTools, Builtin::CallTool];
+
+type Key = (u64, Holder, bool);
 
 /// The cached catalogue of this process.
 #[derive(Clone, Debug)]
@@ -77,25 +83,41 @@ impl Catalog {
     pub async fn seen(&self, caller: &Caller) -> Result<Arc<Seen>, Arc<StoreError>> {
         let generation = self.generation.load(Ordering::SeqCst);
         let author = caller.scopes.has(crate::model::Scope::Author);
-        let key = (generation, caller.principal.clone(), author);
+        let key = (generation, caller.holder(), author);
         self.seen.try_get_with(key, self.load(generation, caller)).await
     }
 
     async fn load(&self, generation: u64, caller: &Caller) -> Result<Arc<Seen>, StoreError> {
-        let visible = self.store.visible_tools(&caller.principal).await?;
+        let within = caller.toolset.as_ref();
+        let visible = self.store.visible_tools(&caller.principal, within).await?;
+        let toolset = match within {
+            Some(id) => self.store.get_toolset(id).await?,
+            None => None,
+        };
+        let is = |setting: fn(&ToolsetSettings) -> bool| toolset.as_ref().is_some_and(|it| setting(&it.settings));
+        let (search, plain) = (is(|settings| settings.search), is(|settings| settings.portable));
         let builtins = Builtin::ALL.into_iter().filter(|builtin| caller.scopes.has(builtin.scope()));
         let jobs = visible.iter().any(|(_, version)| version.definition.mode == Mode::Async);
         let builtins = builtins.filter(|builtin| jobs || *builtin != Builtin::JobResult);
+        let builtins = builtins.filter(|builtin| !search || SEARCH.contains(builtin));
         let mut tools: Vec<ListedTool> = builtins.map(Builtin::listed).collect();
         let mut entries = HashMap::with_capacity(visible.len());
         for (tool, version) in visible {
-            tools.push(listed(&tool, &version.definition));
+            if !search {
+                tools.push(listed(&tool, &version.definition));
+            }
             let entry = Entry { tool, number: version.number, definition: Arc::new(version.definition) };
             entries.insert(entry.tool.name.as_str().to_owned(), entry);
         }
         let author = caller.scopes.has(crate::model::Scope::Author);
-        let visible = format!("{}/{author}", caller.principal.0);
-        Ok(Arc::new(Seen { list: Arc::new(ToolList { generation, visible, tools }), entries }))
+        if plain {
+            tools = tokio::task::spawn_blocking(move || tools.into_iter().map(simplified).collect())
+                .await
+                .expect("writing schemas out does not panic");
+        }
+        let within = within.map_or("", |toolset| toolset.0.as_str());
+        let visible = format!("{}/{author}/{within}", caller.principal.0);
+        Ok(Arc::new(Seen { list: Arc::new(ToolList { generation, visible, tools }), entries, toolset }))
     }
 
     /// The compiled schemas of a version.
@@ -172,6 +194,16 @@ pub async fn compile(input: Value, output: Option<Value>) -> Result<Arc<Checks>,
         let problem = "compiling it failed".to_owned();
         Err(SchemaError::At { which: "input_schema", pointer: String::new(), problem })
     })
+}
+
+/// The entry with its schemas in their plainest form.
+fn simplified(tool: ListedTool) -> ListedTool {
+    ListedTool {
+        input_schema: portable(&tool.input_schema),
+        // Structured content of another kind is served without a promise.
+        output_schema: tool.output_schema.filter(|schema| schema["type"] == "object").map(|schema| portable(&schema)),
+        ..tool
+    }
 }
 
 /// The entry of `tools/list` for a saved tool.

@@ -248,5 +248,14 @@ pub trait Domain: Contents {
     fn changes(&self) -> broadcast::Receiver<Change>;
 
     /// `instructions` of the initialize and discover results.
-    fn instructions(&self) -> String;
+    ///
+    /// # Errors
+    /// [`CallError::Internal`] when the store fails.
+    async fn instructions(&self, caller: &Caller) -> Result<String, CallError>;
+
+    /// The caller within this toolset; `None` where there is none of that name for it.
+    ///
+    /// # Errors
+    /// [`CallError::Internal`] when the store fails.
+    async fn within(&self, caller: &Caller, toolset: &str) -> Result<Option<Caller>, CallError>;
 }

@@ -172,6 +172,7 @@ impl Tools {
             tries: 1,
             parent: invocation.parent,
             network: None,
+            toolset: invocation.caller.toolset.clone(),
         }
     }
 

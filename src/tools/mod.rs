@@ -20,7 +20,9 @@ mod reply;
 mod schema;
 mod state;
 mod tasks;
+mod toolsets;
 mod turns;
+mod within;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -57,6 +59,7 @@ pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
 };
 pub use overview::ToolState;
+pub use toolsets::{NamedContent, ToolsetDraft, ToolsetError, ToolsetView, Toolsets};
 
 /// What the tools are made of; `app` wires it.
 #[derive(Clone)]
@@ -289,10 +292,12 @@ impl Domain for Tools {
         self.catalog.changes()
     }
 
-    fn instructions(&self) -> String {
-        "OmniForge turns scripts into tools. To make one, read omniforge_instructions, then save it with \
-         omniforge_create_tool; it can be called at once, by its own name or through omniforge_call_tool."
-            .to_owned()
+    async fn instructions(&self, caller: &Caller) -> Result<String, CallError> {
+        self.instructions_for(caller).await
+    }
+
+    async fn within(&self, caller: &Caller, toolset: &str) -> Result<Option<Caller>, CallError> {
+        self.caller_within(caller, toolset).await
     }
 }
 

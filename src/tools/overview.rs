@@ -48,6 +48,7 @@ impl Tools {
     ) -> Result<(Vec<(FoundTool, ToolState)>, u64), ApprovalError> {
         let search = ToolSearch {
             owner: caller.sees_only().cloned(),
+            toolset: caller.toolset.clone(),
             include_disabled: true,
             limit: u32::try_from(limit).unwrap_or(u32::MAX),
             ..ToolSearch::default()

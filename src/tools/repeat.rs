@@ -45,7 +45,9 @@ pub(super) fn key(invocation: &Invocation) -> Result<Option<String>, CallError> 
     };
     let mut hasher = blake3::Hasher::new();
     let arguments = invocation.arguments.json.canonical();
-    for part in [&invocation.caller.principal.0, &tool.0, &arguments, key] {
+    // A call within a toolset sees the runs of that toolset alone.
+    let toolset = invocation.caller.toolset.as_ref().map(|toolset| toolset.0.as_str());
+    for part in [&invocation.caller.principal.0, &tool.0, &arguments, key].into_iter().chain(toolset) {
         hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes()).update(part.as_bytes());
     }
     Ok(Some(hasher.finalize().to_hex().to_string()))
@@ -111,6 +113,7 @@ impl Tools {
             token_id: None,
             scopes: Scopes::of(&[Scope::Call]),
             source: None,
+            toolset: row.toolset.clone(),
         };
         let invocation = Invocation {
             caller,

@@ -68,7 +68,7 @@ impl Tools {
         let unknown = || CallError::InvalidParams(format!("there is no task `{id}`"));
         let id = id.parse().map(RunId).map_err(|_| unknown())?;
         let row = self.store.get_run(id).await.map_err(|error| internal("a run can't be read", &error))?;
-        row.filter(|row| caller.sees(&row.principal)).ok_or_else(unknown)
+        row.filter(|row| caller.sees_run(&row.principal, row.toolset.as_ref())).ok_or_else(unknown)
     }
 }
 

@@ -18,4 +18,5 @@ mod secrets;
 mod server;
 mod store_contract;
 mod tokens;
+mod toolsets;
 mod web;

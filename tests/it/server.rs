@@ -14,6 +14,8 @@ pub struct Server {
     process: Child,
     pub url: String,
     pub token: String,
+    /// The path of the protocol's endpoint.
+    pub path: String,
     /// What the server said when it was ready.
     pub ready: Value,
     pub client: reqwest::Client,
@@ -52,7 +54,7 @@ impl Server {
         // A second installation of the TLS provider is no error.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { process, url: text("url"), token: text("token"), ready, client, _own_dir: None }
+        Self { process, url: text("url"), token: text("token"), path: "/mcp".to_owned(), ready, client, _own_dir: None }
     }
 
     /// One JSON-RPC request without a session; the response message.
@@ -83,7 +85,7 @@ impl Server {
     pub async fn post(&self, body: String, headers: &[(&str, &str)]) -> reqwest::Response {
         let mut request = self
             .client
-            .post(format!("{}/mcp", self.url))
+            .post(format!("{}{}", self.url, self.path))
             .bearer_auth(&self.token)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream");
@@ -108,7 +110,7 @@ impl Server {
 
     /// The stream on which a session hears of changes.
     pub async fn listen(&self, session: &str) -> reqwest::Response {
-        let get = self.client.get(format!("{}/mcp", self.url)).bearer_auth(&self.token);
+        let get = self.client.get(format!("{}{}", self.url, self.path)).bearer_auth(&self.token);
         get.header("Accept", "text/event-stream").header("Mcp-Session-Id", session).send().await.unwrap()
     }
 

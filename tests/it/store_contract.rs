@@ -42,6 +42,7 @@ impl Bench {
             name: ToolName::parse(name).unwrap(),
             owner: self.owner.clone(),
             enabled: true,
+            toolset: None,
             version: self.version("create", true),
         }
     }
@@ -85,6 +86,7 @@ impl Bench {
             tries: 1,
             parent: None,
             network: None,
+            toolset: None,
         }
     }
 

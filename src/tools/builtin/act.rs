@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::written::deed;
-use super::{BuiltinCall, Failed, Handled, Named, parse};
+use super::{Builtin, BuiltinCall, Failed, Handled, Named, parse};
 use crate::model::{
     Block, CallReply, Caller, Json, NetworkEntry, NetworkUse, SandboxLevel, Tool, ToolDefinition, ToolId, VersionNumber,
 };
@@ -91,10 +91,24 @@ impl Tools {
             door: call.door,
             resume: call.resume,
         };
+        if let Some(builtin) = self.hidden(&call.caller, &request.name).await? {
+            let called = self.call_builtin(builtin, &call.caller, request, call.lines);
+            return Ok(Box::pin(called).await?);
+        }
         match self.call_saved(&call.caller, request, call.lines).await {
             Err(error @ CallError::UnknownTool { .. }) => Err(Failed::Refused(error.to_string())),
             other => Ok(other?),
         }
+    }
+
+    /// A built-in that this caller may call and is not shown: some clients call nothing that is not listed.
+    async fn hidden(&self, caller: &Caller, name: &str) -> Result<Option<Builtin>, Failed> {
+        let builtin = Builtin::named(name).filter(|builtin| caller.scopes.has(builtin.scope()));
+        let builtin = builtin.filter(|builtin| !matches!(builtin, Builtin::CallTool | Builtin::ListTools));
+        Ok(match builtin {
+            Some(builtin) if self.searches(caller).await? => Some(builtin),
+            _ => None,
+        })
     }
 
     pub(super) async fn builtin_test(&self, call: BuiltinCall) -> Result<Answer, Failed> {

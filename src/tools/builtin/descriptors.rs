@@ -225,7 +225,7 @@ impl Builtin {
             Self::UpdateTool => update_schema(name),
             Self::GetTool => closed(json!({"name": name, "version": version}), &["name"]),
             Self::ListTools => closed(
-                json!({"query": {"type": "string", "description": "Words to find in name, title, description and tags"},
+                json!({"query": {"type": "string", "description": "Words of what it is to do; any of them, in whatever form"},
                     "tag": {"type": "string"}, "limit": limit, "offset": {"type": "integer", "minimum": 0, "default": 0}}),
                 &[],
             ),

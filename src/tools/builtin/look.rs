@@ -6,9 +6,10 @@ use similar::TextDiff;
 
 use super::{BuiltinCall, Failed, Handled, parse};
 use crate::clock::rfc3339;
-use crate::model::{CallReply, Scope, Tool, ToolId, ToolVersion, VersionNumber};
-use crate::store::ToolSearch;
-use crate::tools::Tools;
+use crate::model::{CallReply, Caller, Scope, Tool, ToolId, ToolVersion, VersionNumber};
+use crate::store::{FoundTools, ToolSearch};
+use crate::tools::toolsets::portable;
+use crate::tools::{Tools, internal};
 
 #[derive(Deserialize)]
 struct Get {
@@ -68,16 +69,21 @@ impl Tools {
 
     pub(super) async fn builtin_list(&self, call: BuiltinCall) -> Handled {
         let list: List = parse(&call.arguments)?;
+        let searches = self.searches(&call.caller).await?;
         let search = ToolSearch {
             text: list.query,
             tags: list.tag.into_iter().collect(),
             owner: call.caller.sees_only().cloned(),
-            include_disabled: call.caller.scopes.has(Scope::Author),
-            limit: list.limit.unwrap_or(50),
+            toolset: call.caller.toolset.clone(),
+            include_disabled: call.caller.scopes.has(Scope::Author) && !searches,
+            limit: list.limit.unwrap_or(if searches { 10 } else { 50 }),
             offset: list.offset,
         };
         let found = self.store.search_tools(&search).await?;
         let total = found.total;
+        if searches {
+            return self.found(&call.caller, &found, search.offset).await;
+        }
         let tools = self.with_states(found.tools).await?;
         let tools: Vec<Value> = tools
             .iter()
@@ -89,6 +95,23 @@ impl Tools {
             })
             .collect();
         Ok(CallReply::value(json!({"total": total, "offset": search.offset, "tools": tools})))
+    }
+
+    /// What a caller needs to call what was found, where that is not listed.
+    async fn found(&self, caller: &Caller, found: &FoundTools, offset: u32) -> Handled {
+        let seen = self.catalog.seen(caller).await;
+        let seen = seen.map_err(|error| Failed::Broken(internal("the catalogue can't be read", &error)))?;
+        let plain = seen.toolset.as_ref().is_some_and(|toolset| toolset.settings.portable);
+        let entries = found.tools.iter().filter_map(|found| seen.entries.get(found.tool.name.as_str()));
+        let tools: Vec<Value> = entries
+            .map(|entry| {
+                let schema = &entry.definition.input_schema;
+                json!({"name": entry.tool.name, "title": entry.definition.title,
+                    "description": entry.definition.description, "tags": entry.definition.tags,
+                    "input_schema": if plain { portable(schema) } else { schema.clone() }})
+            })
+            .collect();
+        Ok(CallReply::value(json!({"total": found.total, "offset": offset, "tools": tools})))
     }
 
     pub(super) async fn builtin_history(&self, call: BuiltinCall) -> Handled {

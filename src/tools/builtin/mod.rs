@@ -38,7 +38,7 @@ struct BuiltinCall {
 }
 
 /// Why a built-in did not do what was asked.
-enum Failed {
+pub(in crate::tools) enum Failed {
     /// The caller can mend it: what was wrong and what would be right.
     Refused(String),
     /// Another change came first; looking again may help.
@@ -65,7 +65,9 @@ impl From<StoreError> for Failed {
             StoreError::VersionConflict { .. } | StoreError::NoSuchTool | StoreError::NameTaken { .. } => {
                 Self::Overtaken(error)
             }
-            StoreError::NoSuchVersion { .. } | StoreError::NoSuchContent => Self::Refused(error.to_string()),
+            StoreError::NoSuchVersion { .. } | StoreError::NoSuchContent | StoreError::NoSuchToolset => {
+                Self::Refused(error.to_string())
+            }
             other => Self::Broken(internal("the store failed", &other)),
         }
     }
@@ -139,7 +141,7 @@ impl Tools {
             Builtin::GetRun => self.builtin_get_run(call).await,
             Builtin::ListRuns => self.builtin_list_runs(call).await,
             Builtin::JobResult => self.builtin_job_result(call).await,
-            Builtin::CancelRun => self.builtin_cancel_run(&call),
+            Builtin::CancelRun => self.builtin_cancel_run(&call).await,
             Builtin::TestTool | Builtin::CallTool => unreachable!("these two can answer later, and are called apart"),
             Builtin::SaveResource => self.builtin_save_resource(call).await,
             Builtin::SavePrompt => self.builtin_save_prompt(call).await,
@@ -161,10 +163,19 @@ impl Tools {
 
     /// The caller's own tool of that name; anybody's for an administrator.
     async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
-        let tool = self.store.get_tool_by_name(name).await?;
-        tool.filter(|tool| caller.sees(&tool.owner)).ok_or_else(|| {
-            Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"))
-        })
+        let missing =
+            || Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"));
+        let tool = self.store.get_tool_by_name(name).await?.filter(|tool| caller.sees(&tool.owner));
+        let tool = tool.ok_or_else(missing)?;
+        if self.is_inside(caller, &tool).await? { Ok(tool) } else { Err(missing()) }
+    }
+
+    /// Whether a tool is inside the toolset that its caller acts within.
+    async fn is_inside(&self, caller: &Caller, tool: &Tool) -> Result<bool, Failed> {
+        match &caller.toolset {
+            None => Ok(true),
+            Some(toolset) => Ok(self.store.toolset_holds_tool(toolset, &tool.id).await?),
+        }
     }
 }
 

@@ -32,7 +32,8 @@ impl Tools {
     pub(super) async fn builtin_get_run(&self, call: BuiltinCall) -> Handled {
         let OneRun { run_id } = parse(&call.arguments)?;
         let id = parse_id(&run_id)?;
-        let row = self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal));
+        let row =
+            self.store.get_run(id).await?.filter(|row| call.caller.sees_run(&row.principal, row.toolset.as_ref()));
         let row = row.ok_or_else(|| unknown(&run_id))?;
         let shown = Shown { whole_outputs: self.output_uris(id), ..shown(&row) };
         reply(&shown)
@@ -42,7 +43,9 @@ impl Tools {
     pub(super) async fn builtin_job_result(&self, call: BuiltinCall) -> Handled {
         let Job { job_id } = parse(&call.arguments)?;
         let row = match job_id.parse().map(RunId) {
-            Ok(id) => self.store.get_run(id).await?.filter(|row| call.caller.sees(&row.principal)),
+            Ok(id) => {
+                self.store.get_run(id).await?.filter(|row| call.caller.sees_run(&row.principal, row.toolset.as_ref()))
+            }
             Err(_) => None,
         };
         let Some(row) = row else { return Ok(CallReply::value(json!({"status": "not_found", "job_id": job_id}))) };
@@ -69,6 +72,7 @@ impl Tools {
         let List { tool, ending, before, limit } = parse(&call.arguments)?;
         let filter = RunFilter {
             principal: call.caller.sees_only().cloned(),
+            toolset: call.caller.toolset.clone(),
             tool_name: tool,
             state: ending.as_deref().and_then(state),
             before: before.as_deref().map(parse_id).transpose()?,
@@ -85,10 +89,12 @@ impl Tools {
         Ok(CallReply::value(json!({"runs": runs})))
     }
 
-    pub(super) fn builtin_cancel_run(&self, call: &BuiltinCall) -> Handled {
+    pub(super) async fn builtin_cancel_run(&self, call: &BuiltinCall) -> Handled {
         let OneRun { run_id } = parse(&call.arguments)?;
         let id = parse_id(&run_id)?;
-        if self.live.cancel(id, call.caller.sees_only()) {
+        let row = self.store.get_run(id).await?;
+        let theirs = row.is_some_and(|row| call.caller.sees_run(&row.principal, row.toolset.as_ref()));
+        if theirs && self.live.cancel(id, call.caller.sees_only()) {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
         }
         Err(Failed::Refused(format!(

@@ -68,8 +68,10 @@ impl Tools {
         for _ in 0..ATTEMPTS {
             let done = match self.store.get_tool_by_name(name.as_str()).await? {
                 Some(existing) if !replace || existing.owner != call.caller.principal => {
-                    return Err(taken(&name, existing.owner == call.caller.principal));
+                    let inside = self.is_inside(&call.caller, &existing).await?;
+                    return Err(taken(&name, inside && existing.owner == call.caller.principal));
                 }
+                Some(existing) if !self.is_inside(&call.caller, &existing).await? => return Err(taken(&name, false)),
                 Some(existing) => self.change(&call.caller, &existing.id, &draft, "replace").await,
                 None => self.create(&call.caller, &name, draft.clone()).await,
             };
@@ -87,8 +89,10 @@ impl Tools {
         }
         let enabled = draft.enabled.unwrap_or(true);
         let Understood { definition, warnings } = self.understand(name.as_str(), draft, (None, None)).await?;
+        self.check_tags(caller, &definition.tags, &[]).await?;
         let version = self.new_version(caller, definition, "create".into(), None).await?;
-        let new = NewTool { name: name.clone(), owner: caller.principal.clone(), enabled, version };
+        let (name, owner, toolset) = (name.clone(), caller.principal.clone(), caller.toolset.clone());
+        let new = NewTool { name: name.clone(), owner, toolset, enabled, version };
         let entry = deed(caller, "tool.create", name.as_str(), json!({}));
         let write = move |store: Store| async move { store.create_tool(&new).await };
         let (tool, version) = self.write(entry, write, |entry, (_, version)| made(entry, version)).await?;
@@ -141,6 +145,7 @@ impl Tools {
         let kept = (note == "update").then_some(&before);
         let Understood { definition, warnings } =
             self.understand(tool.name.as_str(), draft, (kept, Some(&before))).await?;
+        self.check_tags(caller, &definition.tags, &before.tags).await?;
         let version = self.new_version(caller, definition, note.into(), Some(&tool)).await?;
         let id = tool.id.clone();
         let unchanged = text_of(&before)? == text_of(&version.definition)?;
@@ -188,6 +193,7 @@ impl Tools {
     async fn roll_back(&self, caller: &Caller, tool: Tool, number: VersionNumber) -> Result<Saved, Failed> {
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
         let before = self.version(&tool.id, latest).await?;
+        self.check_tags(caller, &target.definition.tags, &before.definition.tags).await?;
         let version = self.new_version(caller, target.definition, format!("rollback to {number}"), Some(&tool)).await?;
         let entry = deed(caller, "tool.rollback", tool.name.as_str(), json!({}));
         let entry = AuditEntry { before: Some(before.fingerprint), ..entry };
@@ -260,8 +266,11 @@ impl Tools {
         let Saved { tool, version, verb, unchanged, mut warnings, before } = saved;
         let definition = &version.definition;
         warnings.extend(authoring::schema_warnings(&definition.input_schema));
-        let others = self.store.folded_names(&call.caller.principal).await?;
-        warnings.extend(authoring::fold_warning(&tool.name, &others));
+        if call.caller.toolset.is_none() {
+            let others = self.store.folded_names(&call.caller.principal).await?;
+            warnings.extend(authoring::fold_warning(&tool.name, &others));
+        }
+        warnings.extend(self.cap_warnings(&call.caller).await);
         if let Some(before) = &before {
             warnings.extend(authoring::breaking_changes(&before.input_schema, &definition.input_schema));
         }
@@ -331,6 +340,6 @@ fn taken(name: &ToolName, mine: bool) -> Failed {
     Failed::Refused(if mine {
         format!("a tool `{name}` exists already; give `replace: true` to overwrite it, or use omniforge_update_tool")
     } else {
-        format!("the name `{name}` is taken by a tool of somebody else; choose another")
+        format!("the name `{name}` is taken by a tool of somebody else, or outside your toolset; choose another")
     })
 }

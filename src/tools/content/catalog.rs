@@ -13,7 +13,7 @@ use super::domain::{ContentChange, ContentList, ListedPrompt, ListedResource, Li
 use super::outputs;
 use super::template::UriTemplate;
 use crate::model::{
-    About, Caller, ContentDefinition, ContentItem, ContentVersion, PrincipalId, ResourceDefinition, SkillDefinition,
+    About, Caller, ContentDefinition, ContentItem, ContentVersion, Holder, ResourceDefinition, SkillDefinition,
     skill_uri,
 };
 use crate::store::{Store, StoreError};
@@ -52,7 +52,7 @@ pub struct Seen {
 pub struct ContentCatalog {
     store: Store,
     generation: Arc<AtomicU64>,
-    seen: moka::future::Cache<(u64, PrincipalId), Arc<Seen>>,
+    seen: moka::future::Cache<(u64, Holder), Arc<Seen>>,
     changes: broadcast::Sender<ContentChange>,
     /// One at a time reads and tells the news, so that each is told once.
     telling: Arc<Mutex<()>>,
@@ -79,8 +79,11 @@ impl ContentCatalog {
     /// # Errors
     /// [`StoreError`].
     pub async fn seen(&self, caller: &Caller) -> Result<Arc<Seen>, Arc<StoreError>> {
-        let key = (self.generation.load(Ordering::SeqCst), caller.principal.clone());
-        let load = async { self.store.visible_contents(&caller.principal).await.map(|all| Arc::new(collect(all))) };
+        let key = (self.generation.load(Ordering::SeqCst), caller.holder());
+        let load = async {
+            let all = self.store.visible_contents(&caller.principal, caller.toolset.as_ref()).await?;
+            Ok(Arc::new(collect(all)))
+        };
         self.seen.try_get_with(key, load).await
     }
 

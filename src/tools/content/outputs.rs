@@ -52,7 +52,9 @@ impl Tools {
     pub(super) async fn read_output(&self, caller: &Caller, uri: &str) -> Result<Option<Resource>, ContentError> {
         let Some((run, stream, offset)) = parse(uri) else { return Ok(None) };
         let row = self.store.get_run(run).await.map_err(|error| internal("a run can't be read", &error))?;
-        let Some(row) = row.filter(|row| caller.sees(&row.principal)) else { return Ok(None) };
+        let Some(row) = row.filter(|row| caller.sees_run(&row.principal, row.toolset.as_ref())) else {
+            return Ok(None);
+        };
         let piece = self.runner.outputs().read(run, stream, offset, BYTES).await;
         let piece = piece.map_err(|error| internal("a run's output can't be read", &error))?;
         let (mut bytes, total) = match piece {

@@ -246,8 +246,12 @@ impl Domain for Fixture {
         self.changes.subscribe()
     }
 
-    fn instructions(&self) -> String {
-        "Read omniforge_instructions first.".to_owned()
+    async fn instructions(&self, _caller: &Caller) -> Result<String, CallError> {
+        Ok("Read omniforge_instructions first.".to_owned())
+    }
+
+    async fn within(&self, _caller: &Caller, _toolset: &str) -> Result<Option<Caller>, CallError> {
+        Ok(None)
     }
 }
 
@@ -281,5 +285,6 @@ pub fn caller(name: &str, token: Option<&str>) -> Caller {
         token_id: token.map(ToOwned::to_owned),
         scopes: Scopes::of(&[Scope::Call, Scope::Author]),
         source: None,
+        toolset: None,
     }
 }

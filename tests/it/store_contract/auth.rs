@@ -18,6 +18,7 @@ fn request(bench: &Bench, lifetime: Lifetime) -> TokenRequest {
         scopes: Scopes::of(&[Scope::Call, Scope::Author]),
         expires_at: Some(bench.clock.later(HOUR)),
         lifetime,
+        toolset: None,
     }
 }
 

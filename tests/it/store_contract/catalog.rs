@@ -60,7 +60,7 @@ async fn the_last_updated_tool_stands_first_even_within_a_millisecond() {
         ids.push(bench.store.create_tool(&bench.tool(name)).await.unwrap().0.id);
     }
     let names = async || {
-        let visible = bench.store.visible_tools(&bench.owner).await.unwrap();
+        let visible = bench.store.visible_tools(&bench.owner, None).await.unwrap();
         visible.into_iter().map(|(tool, _)| tool.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names().await, ["c", "b", "a"]);
@@ -140,8 +140,8 @@ async fn two_stores_on_one_directory_interleave_their_writes() {
     assert_eq!(times.len(), 40, "no two updates are equal");
     assert_eq!(other.catalog_generation().await.unwrap(), start + 40);
     assert_ne!(other.data_version().await.unwrap(), before);
-    let mine = bench.store.visible_tools(&bench.owner).await.unwrap();
-    assert_eq!(mine, other.visible_tools(&bench.owner).await.unwrap());
+    let mine = bench.store.visible_tools(&bench.owner, None).await.unwrap();
+    assert_eq!(mine, other.visible_tools(&bench.owner, None).await.unwrap());
 }
 
 #[tokio::test]

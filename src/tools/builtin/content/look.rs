@@ -40,6 +40,7 @@ impl Tools {
             kind: list.kind,
             text: list.query,
             owner: call.caller.sees_only().cloned(),
+            toolset: call.caller.toolset.clone(),
             limit: list.limit.unwrap_or(50),
             offset: list.offset,
         };

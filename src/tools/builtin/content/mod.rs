@@ -103,6 +103,9 @@ impl Tools {
     ) -> Result<Option<ContentDefinition>, Failed> {
         let item = self.store.get_content(kind, name).await?.filter(|item| item.owner == caller.principal);
         let Some(item) = item else { return Ok(None) };
+        if !self.content_is_inside(caller, &item).await? {
+            return Ok(None);
+        }
         Ok(Some(self.content_version(&item, item.latest_version).await?.definition))
     }
 
@@ -111,16 +114,29 @@ impl Tools {
         let Wanted { name, definition, files, enabled, understood, warnings } = wanted;
         let kind = definition.kind();
         let existing = self.store.get_content(kind, &name).await?;
-        if existing.as_ref().is_some_and(|item| item.owner != caller.principal) {
+        if let Some(item) = &existing
+            && (item.owner != caller.principal || !self.content_is_inside(caller, item).await?)
+        {
             return Err(taken(kind, &name));
         }
+        let kept = match &existing {
+            Some(item) => self.content_version(item, item.latest_version).await?.definition.about().tags.clone(),
+            None => Vec::new(),
+        };
+        self.check_tags(caller, &definition.about().tags, &kept).await?;
         let note = if existing.is_some() { "update" } else { "create" };
         let about = (existing.as_ref(), note.to_owned());
         let version = self.new_content_version(caller, definition, files, about).await?;
         let mut saved = match existing {
             None => {
                 let owner = caller.principal.clone();
-                let new = NewContent { name: name.clone(), owner, enabled: enabled.unwrap_or(true), version };
+                let new = NewContent {
+                    name: name.clone(),
+                    owner,
+                    toolset: caller.toolset.clone(),
+                    enabled: enabled.unwrap_or(true),
+                    version,
+                };
                 let entry = deed(caller, format!("{}.create", kind.as_str()), &name, json!({}));
                 let write = move |store: Store| async move { store.create_content(&new).await };
                 match self.write_content(entry, write, |entry, (_, version)| made_content(entry, version)).await {
@@ -209,11 +225,20 @@ impl Tools {
 
     /// The caller's own content of that name; anybody's for an administrator.
     async fn owned_content(&self, caller: &Caller, kind: ContentKind, name: &str) -> Result<ContentItem, Failed> {
-        let item = self.store.get_content(kind, name).await?;
-        item.filter(|item| caller.sees(&item.owner)).ok_or_else(|| {
+        let missing = || {
             let kind = kind.as_str();
             Failed::Refused(format!("there is no {kind} `{name}`; omniforge_list_content shows what there is"))
-        })
+        };
+        let item = self.store.get_content(kind, name).await?.filter(|item| caller.sees(&item.owner));
+        let item = item.ok_or_else(missing)?;
+        if self.content_is_inside(caller, &item).await? { Ok(item) } else { Err(missing()) }
+    }
+
+    async fn content_is_inside(&self, caller: &Caller, item: &ContentItem) -> Result<bool, Failed> {
+        match &caller.toolset {
+            None => Ok(true),
+            Some(toolset) => Ok(self.store.toolset_holds_content(toolset, &item.id).await?),
+        }
     }
 
     /// One version, or an error that says where those there are stand.
@@ -259,7 +284,10 @@ impl Tools {
 }
 
 fn taken(kind: ContentKind, name: &str) -> Failed {
-    Failed::Refused(format!("`{name}` is taken by a {} of somebody else; choose another", kind.as_str()))
+    Failed::Refused(format!(
+        "`{name}` is taken by a {} of somebody else, or outside your toolset; choose another",
+        kind.as_str()
+    ))
 }
 
 fn refuse_both(change: &Change) -> Result<(), Failed> {
