@@ -3,18 +3,24 @@
 //! It knows browsers: cookies, forms, pages. What it shows comes from `tools`; who may see it says `auth`.
 
 mod approvals;
+mod arguments;
 mod assets;
 mod cookie;
+mod diff;
 mod error;
 mod frame;
 mod reply;
+mod run_log;
 mod secrets;
 mod sign_in;
 mod site;
 mod text;
 mod theme;
 mod tool_acts;
+mod tool_forms;
 mod tool_list;
+mod tool_page;
+mod value;
 mod view;
 
 use std::net::{IpAddr, SocketAddr};
@@ -39,6 +45,9 @@ use site::Site;
 /// No form is longer, but that of a secret, whose every byte may be escaped.
 const FORM_LIMIT: usize = 16 << 10;
 const SECRET_FORM_LIMIT: usize = 64 << 10;
+/// Code of a mebibyte, whose every byte may be escaped; and arguments of eight.
+const TOOL_FORM_LIMIT: usize = 4 << 20;
+const TRY_FORM_LIMIT: usize = 16 << 20;
 
 /// Where the guard tells the pages from which address a request came.
 const PEER: HeaderName = HeaderName::from_static("omniforge-peer");
@@ -89,6 +98,12 @@ pub fn router(state: WebState) -> Router {
         .route("/signin/{code}", get(sign_in::link))
         .route("/signout", post(sign_in::sign_out))
         .route("/theme", post(theme::choose))
+        .route("/new", get(tool_forms::blank).post(tool_forms::make).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))
+        .route("/tools/{name}", get(tool_page::show))
+        .route("/tools/{name}/save", post(tool_forms::save).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))
+        .route("/tools/{name}/try", post(tool_forms::try_it).layer(DefaultBodyLimit::max(TRY_FORM_LIMIT)))
+        .route("/tools/{name}/return", post(tool_forms::return_to))
+        .route("/tools/{name}/delete", post(tool_forms::delete))
         .route("/tools/{name}/enabled", post(tool_acts::switch))
         .route("/examples/add_vat", post(tool_acts::add_example))
         .route("/assets/{name}", get(assets::asset))

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
+mod tool;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
