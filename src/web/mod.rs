@@ -5,12 +5,16 @@
 mod approvals;
 mod arguments;
 mod assets;
+mod charts;
 mod cookie;
 mod diff;
+mod download;
 mod error;
 mod frame;
 mod reply;
+mod run_facts;
 mod run_log;
+mod runs;
 mod secrets;
 mod sign_in;
 mod site;
@@ -98,6 +102,12 @@ pub fn router(state: WebState) -> Router {
         .route("/signin/{code}", get(sign_in::link))
         .route("/signout", post(sign_in::sign_out))
         .route("/theme", post(theme::choose))
+        .route("/runs", get(runs::list))
+        .route("/runs/{id}", get(runs::show))
+        .route("/runs/{id}/events", get(runs::events))
+        .route("/runs/{id}/cancel", post(runs::cancel))
+        .route("/runs/{id}/again", post(runs::again))
+        .route("/runs/{id}/{stream}", get(runs::output))
         .route("/new", get(tool_forms::blank).post(tool_forms::make).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))
         .route("/tools/{name}", get(tool_page::show))
         .route("/tools/{name}/save", post(tool_forms::save).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))

@@ -50,15 +50,6 @@ impl Markup {
         self.text(&value.to_string())
     }
 
-    /// An icon, sized by the class.
-    pub(super) fn icon(&mut self, class: &str, name: &str) -> &mut Self {
-        self.raw("<svg class=\"")
-            .raw(class)
-            .raw("\" viewBox=\"0 0 16 16\" aria-hidden=\"true\"><use href=\"#")
-            .raw(name);
-        self.raw("\"/></svg>")
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

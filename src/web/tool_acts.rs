@@ -31,7 +31,7 @@ pub(super) struct Switch {
 /// A form with a button and nothing else.
 #[derive(Deserialize)]
 pub(super) struct Button {
-    csrf: String,
+    pub(super) csrf: String,
 }
 
 /// `POST /tools/{name}/enabled`.

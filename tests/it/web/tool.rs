@@ -14,40 +14,40 @@ fn form(pairs: &[(&str, &str)]) -> String {
 }
 
 /// A signed-in browser.
-struct Browser<'a> {
+pub struct Browser<'a> {
     site: &'a Site,
-    cookie: String,
-    csrf: String,
+    pub cookie: String,
+    pub csrf: String,
 }
 
 impl<'a> Browser<'a> {
-    async fn open(site: &'a Site) -> Self {
+    pub async fn open(site: &'a Site) -> Self {
         let cookie = site.sign_in().await;
         let page = site.get("/").header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap();
         Self { site, cookie, csrf: field(&page, "csrf") }
     }
 
-    async fn page(&self, path: &str) -> String {
+    pub async fn page(&self, path: &str) -> String {
         let answer = self.site.get(path).header(COOKIE, &self.cookie).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
         answer.text().await.unwrap()
     }
 
-    async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> reqwest::Response {
+    pub async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> reqwest::Response {
         let mut all = vec![("csrf", self.csrf.as_str())];
         all.extend(pairs);
         self.site.post(path, form(&all)).header(COOKIE, &self.cookie).send().await.unwrap()
     }
 
     /// Sends a form that is to be obeyed; where it leads.
-    async fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
+    pub async fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
         let answer = self.send(path, pairs).await;
         assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path}: {}", answer.text().await.unwrap());
         header(&answer, LOCATION)
     }
 
     /// Sends a form that is not to be obeyed; the page that says why.
-    async fn refused(&self, path: &str, pairs: &[(&str, &str)], status: StatusCode) -> String {
+    pub async fn refused(&self, path: &str, pairs: &[(&str, &str)], status: StatusCode) -> String {
         let answer = self.send(path, pairs).await;
         assert_eq!(answer.status(), status);
         answer.text().await.unwrap()
