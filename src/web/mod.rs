@@ -6,6 +6,8 @@ mod approvals;
 mod arguments;
 mod assets;
 mod charts;
+mod clients;
+mod connect;
 mod cookie;
 mod diff;
 mod download;
@@ -16,10 +18,12 @@ mod run_facts;
 mod run_log;
 mod runs;
 mod secrets;
+mod server_pages;
 mod sign_in;
 mod site;
 mod text;
 mod theme;
+mod tokens;
 mod tool_acts;
 mod tool_forms;
 mod tool_list;
@@ -108,6 +112,14 @@ pub fn router(state: WebState) -> Router {
         .route("/runs/{id}/cancel", post(runs::cancel))
         .route("/runs/{id}/again", post(runs::again))
         .route("/runs/{id}/{stream}", get(runs::output))
+        .route("/tokens", get(tokens::list).post(tokens::make))
+        .route("/tokens/{id}/revoke", post(tokens::revoke))
+        .route("/sessions/{id}/end", post(tokens::end_session))
+        .route("/connect", get(connect::first))
+        .route("/connect/{client}", get(connect::tab).post(connect::make))
+        .route("/content", get(server_pages::content))
+        .route("/audit", get(server_pages::audit))
+        .route("/settings", get(server_pages::settings))
         .route("/new", get(tool_forms::blank).post(tool_forms::make).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))
         .route("/tools/{name}", get(tool_page::show))
         .route("/tools/{name}/save", post(tool_forms::save).layer(DefaultBodyLimit::max(TOOL_FORM_LIMIT)))

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
+mod access;
 mod runs;
 mod tool;
 
