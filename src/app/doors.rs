@@ -10,9 +10,7 @@ use crate::auth::{Auth, AuthError, shown_id};
 use crate::http::{Identify, IdentifyError, Ready, Refused};
 use crate::model::Caller;
 use crate::store::Store;
-use crate::tools::Tools;
-use crate::trust::{ApprovalError, ApproveRequest, Refusal, Refusals, Review, SecretError, SecretSummary, Waiting};
-use crate::web::{Pages, PagesError, ToolListing, ToolSummary};
+use crate::trust::{Refusal, Refusals};
 
 /// Tells who calls from the `Authorization` header.
 pub struct Bearer(pub Auth, pub Refusals);
@@ -59,58 +57,5 @@ pub struct StoreReady(pub Store);
 impl Ready for StoreReady {
     async fn ready(&self) -> bool {
         self.0.catalog_generation().await.is_ok()
-    }
-}
-
-/// What the pages show of the catalogue.
-pub struct Catalogue(pub Tools);
-
-#[async_trait]
-impl Pages for Catalogue {
-    async fn tools(&self, caller: &Caller, limit: usize) -> Result<ToolListing, PagesError> {
-        let failed = |error| PagesError(Box::new(error));
-        let (overview, total) = self.0.overview(caller, limit).await.map_err(failed)?;
-        let tools = overview
-            .into_iter()
-            .map(|(found, state)| ToolSummary {
-                name: found.tool.name.as_str().to_owned(),
-                title: found.latest.title,
-                description: found.latest.description,
-                language: found.latest.language,
-                status: state,
-                serving_version: found.tool.serving_version,
-                latest_version: found.tool.latest_version,
-                updated_at: found.tool.updated_at,
-            })
-            .collect();
-        Ok(ToolListing { tools, total: usize::try_from(total).unwrap_or(usize::MAX) })
-    }
-
-    async fn waiting(&self, caller: &Caller) -> Result<Vec<Waiting>, ApprovalError> {
-        self.0.waiting(caller).await
-    }
-
-    async fn review(&self, caller: &Caller, id: &str) -> Result<Review, ApprovalError> {
-        self.0.review(caller, id).await
-    }
-
-    async fn approve(&self, caller: &Caller, id: &str, request: ApproveRequest) -> Result<(), ApprovalError> {
-        self.0.approve(caller, id, request).await.map(drop)
-    }
-
-    async fn secrets(&self, caller: &Caller) -> Result<Vec<SecretSummary>, SecretError> {
-        self.0.secrets.list(caller).await
-    }
-
-    async fn set_secret(&self, caller: &Caller, name: &str, value: &str, hosts: &[String]) -> Result<(), SecretError> {
-        self.0.secrets.set(caller, name, value, hosts).await
-    }
-
-    async fn delete_secret(&self, caller: &Caller, name: &str) -> Result<(), SecretError> {
-        self.0.secrets.delete(caller, name).await.map(drop)
-    }
-
-    async fn revoke_approval(&self, caller: &Caller, id: &str) -> Result<(), ApprovalError> {
-        self.0.revoke_approval(caller, id).await.map(drop)
     }
 }

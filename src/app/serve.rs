@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::App;
-use super::doors::{Bearer, Catalogue, StoreReady};
+use super::doors::{Bearer, StoreReady};
 use crate::api::{self, ApiState};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
@@ -74,11 +74,10 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
     let pages = WebState {
         gate: options.gate()?,
         auth: Arc::new(app.auth.clone()),
-        pages: Arc::new(Catalogue(app.tools.clone())),
+        tools: app.tools.clone(),
         clock: app.store.clock().clone(),
         listen,
         public_url: settings.public_url.clone(),
-        sandbox: app.runner.sandbox(),
     };
     let api = ApiState { gate: options.gate()?, identify: identify.clone(), tools: app.tools.clone() };
     let tools = Arc::new(app.tools.clone());

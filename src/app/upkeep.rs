@@ -58,6 +58,9 @@ async fn sweep_strays(store: &Store, data_dir: &Path, ours: &str) -> anyhow::Res
     Ok(())
 }
 
+/// How long runs are counted by five minutes.
+const NARROW_COUNTS: Duration = Duration::from_secs(48 * 3600);
+
 /// What is kept in order while the server runs.
 pub struct Keeper {
     /// Where old rows are forgotten.
@@ -115,6 +118,8 @@ impl Keeper {
         self.store.forget_results_ended_before(self.store.clock().earlier(results)).await?;
         self.store.delete_runs_ended_before(self.store.clock().earlier(rows)).await?;
         self.store.delete_runs_beyond(count).await?;
+        let clock = self.store.clock();
+        self.store.forget_counts_before(clock.earlier(NARROW_COUNTS), clock.earlier(rows)).await?;
         self.auth.forget_expired().await?;
         Ok(())
     }

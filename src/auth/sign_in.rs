@@ -6,9 +6,9 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::secret::{SECRET_LENGTH, hash, is_random_text, random_text, same};
-use super::{Auth, AuthError, caller};
+use super::{Auth, AuthError, caller, deed};
 use crate::model::{Caller, Scope, Scopes};
-use crate::store::{AuditEntry, Principal, StoreError};
+use crate::store::{AuditEntry, Principal, SessionEntry, StoreError};
 
 const LINK_LIFETIME: Duration = Duration::from_secs(15 * 60);
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -94,6 +94,30 @@ impl Auth {
     /// [`StoreError`].
     pub async fn sign_out(&self, cookie: &str, peer: Option<IpAddr>) -> Result<bool, StoreError> {
         self.store.delete_session(&hash(cookie), from(peer, "session.end")).await
+    }
+
+    /// The sessions of whoever is signed in with this cookie, the last used first; with each, whether it is that one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn sessions(&self, caller: &Caller, cookie: &str) -> Result<Vec<(SessionEntry, bool)>, StoreError> {
+        let own = blake3::Hash::from(hash(cookie)).to_hex().to_string();
+        let since = self.store.clock().earlier(SESSION_IDLE);
+        let sessions = self.store.list_sessions(&caller.principal, since).await?;
+        Ok(sessions
+            .into_iter()
+            .map(|session| (session.hash == own, session))
+            .map(|(own, entry)| (entry, own))
+            .collect())
+    }
+
+    /// Ends one of the caller's sessions, by what [`Auth::sessions`] calls it; says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_session(&self, caller: &Caller, session: &str) -> Result<bool, StoreError> {
+        let entry = deed(caller, "session.end", "web", serde_json::json!({"session": session}));
+        self.store.end_session(&caller.principal, session, &entry).await
     }
 
     /// Forgets sessions and links whose time is over; says how many. For a task that runs now and then.

@@ -31,7 +31,11 @@ pub fn run(doctor: Doctor) -> anyhow::Result<()> {
         let (mut findings, mut chosen_works) = (Vec::new(), settings.sandbox == SandboxLevel::None);
         for (level, spawner) in spawners {
             let scratch = tempfile_dir()?;
-            let proof = Runner::start(RunnerOptions { warm: false, ..runner_options(&settings, level, scratch.path()) }, spawner).await;
+            let proof = Runner::start(
+                RunnerOptions { warm: false, ..runner_options(&settings, level, scratch.path()) },
+                spawner,
+            )
+            .await;
             chosen_works |= level == settings.sandbox && proof.is_ok();
             findings.push(finding(level, &proof));
         }

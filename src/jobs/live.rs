@@ -1,6 +1,6 @@
 //! The runs of this process that have not ended: whose they are, who listens, what they ask, and how to stop them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use crate::model::{PrincipalId, RunEvent, RunId, Timestamp};
 
 /// How many runs may be parked at once, waiting for people.
 const PARKED: usize = 32;
+/// How many events are kept for who looks in later.
+const HEARD: usize = 500;
 /// How long a listener that is behind is waited for, once.
 const LISTENER: Duration = Duration::from_secs(1);
 /// How long a run waits for an answer.
@@ -46,6 +48,10 @@ pub struct LiveRun<End> {
 #[derive(Debug)]
 struct State<End> {
     listener: Option<mpsc::Sender<RunEvent>>,
+    /// The last events, for who looks in later.
+    heard: VecDeque<RunEvent>,
+    /// How many events there were in all.
+    count: usize,
     /// Whether the listener was waited for in vain.
     behind: bool,
     questions: BTreeMap<String, Question>,
@@ -120,6 +126,8 @@ impl<End: Clone> LiveRuns<End> {
     ) -> (Arc<LiveRun<End>>, LiveEntry<End>) {
         let state = State {
             listener: None,
+            heard: VecDeque::new(),
+            count: 0,
             behind: false,
             questions: BTreeMap::new(),
             keys: HashMap::new(),
@@ -159,10 +167,12 @@ impl<End: Clone> LiveRun<End> {
     /// Hands an event to whoever listens. One that is behind is waited for, once; then it loses events, never the run.
     pub async fn tell(&self, event: RunEvent) {
         let (listener, patience) = {
-            let state = self.state();
+            let mut state = self.state();
+            state.keep(&event);
             let patience = if state.behind { Duration::ZERO } else { LISTENER };
             (state.listener.clone(), patience)
         };
+        self.change();
         let Some(listener) = listener else { return };
         let behind = listener.send_timeout(event, patience).await.is_err();
         self.state().behind = behind;
@@ -170,9 +180,30 @@ impl<End: Clone> LiveRun<End> {
 
     /// Hands an event to whoever listens, at once. A full or closed channel loses it.
     pub fn note(&self, event: RunEvent) {
-        if let Some(listener) = &self.state().listener {
+        let mut state = self.state();
+        state.keep(&event);
+        if let Some(listener) = &state.listener {
             let _ = listener.try_send(event);
         }
+        drop(state);
+        self.change();
+    }
+
+    /// The events from this number on, as far as they are kept, and the number of the next one.
+    pub fn heard(&self, from: usize) -> (Vec<RunEvent>, usize) {
+        let state = self.state();
+        let skipped = from.saturating_sub(state.count - state.heard.len());
+        (state.heard.iter().skip(skipped).cloned().collect(), state.count)
+    }
+
+    /// Changes whenever there is an event, a question, an answer or its end.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// What it ended with, once it has.
+    pub fn ended(&self) -> Option<End> {
+        self.state().end.clone()
     }
 
     /// Asks for these, by key (`""`: any), and waits for all answers; they come under the keys that were given. A recorded
@@ -311,6 +342,15 @@ impl<End: Clone> LiveRun<End> {
 }
 
 impl<End> State<End> {
+    /// Keeps an event; the oldest ones go.
+    fn keep(&mut self, event: &RunEvent) {
+        self.count += 1;
+        self.heard.push_back(event.clone());
+        if self.heard.len() > HEARD {
+            self.heard.pop_front();
+        }
+    }
+
     fn open(&self) -> Map<String, Value> {
         self.questions.iter().map(|(key, question)| (key.clone(), question.request.clone())).collect()
     }

@@ -39,6 +39,6 @@ pub use tool::{
 pub use toolset::{Holder, Toolset, ToolsetId, ToolsetSettings, check_toolset_name};
 
 /// A moment in UTC, to the millisecond, as milliseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);

@@ -44,4 +44,3 @@ impl Channels {
         Ok((Self { status: sys::watch(status)?, stdout, stderr, control }, theirs))
     }
 }
-

@@ -224,4 +224,3 @@ async fn converse(
     over.cancelled().await;
     last
 }
-

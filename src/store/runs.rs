@@ -29,6 +29,8 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Only runs older than this one.
     pub before: Option<RunId>,
+    /// Only runs that were asked for at this time or later.
+    pub since: Option<Timestamp>,
 }
 
 /// A run without what it was given and what it wrote.
@@ -106,18 +108,19 @@ impl RunFilter {
             && self.toolset.as_ref().is_none_or(|toolset| Some(toolset) == run.toolset.as_ref())
             && self.tool_name.as_ref().is_none_or(|name| *name == run.tool_name)
             && self.before.is_none_or(|before| run.id < before)
+            && self.since.is_none_or(|since| run.id.to_string() >= first_id(since))
     }
 }
 
 /// Selects summaries; every condition names all of `$1` principal, `$2` tool name, `$4` ending (`$5` is the toolset), and compares
 /// literally what its index needs.
 macro_rules! summaries {
-    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $toolset:ident, $limit:ident) => {
+    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $toolset:ident, $limit:ident, $since:ident) => {
         sqlx::query_as!(
             SummaryColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
                       ending, ending_detail, is_error AS "is_error!: bool", cpu_ms, peak_memory_bytes, sandbox, toolset
-               FROM runs WHERE id < $3 AND ($5 IS NULL OR toolset = $5) AND "#
+               FROM runs WHERE id < $3 AND id >= $7 AND ($5 IS NULL OR toolset = $5) AND "#
                 + $condition
                 + " ORDER BY id DESC LIMIT $6",
             $principal,
@@ -125,7 +128,8 @@ macro_rules! summaries {
             $before,
             $ending,
             $toolset,
-            $limit
+            $limit,
+            $since
         )
     };
 }
@@ -220,51 +224,92 @@ impl Store {
             Some(RunState::Ended(word)) => Some(word),
             _ => None,
         };
-        let rows =
-            if filter.state == Some(RunState::Running) {
-                summaries!(
+        let since = filter.since.map(first_id).unwrap_or_default();
+        let rows = if filter.state == Some(RunState::Running) {
+            summaries!(
                 "ending IS NULL AND $4 IS NULL AND ($1 IS NULL OR principal = $1) AND ($2 IS NULL OR tool_name = $2)",
-                principal, tool_name, before, ending, toolset, limit
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
             )
             .fetch_all(self.read())
             .await?
-            } else if tool_name.is_some() {
-                summaries!(
-                    "tool_name = $2 AND ($1 IS NULL OR principal = $1) AND ($4 IS NULL OR ending = $4)",
-                    principal,
-                    tool_name,
-                    before,
-                    ending,
-                    toolset,
-                    limit
-                )
-                .fetch_all(self.read())
-                .await?
-            } else if principal.is_some() {
-                summaries!(
-                    "principal = $1 AND $2 IS NULL AND ($4 IS NULL OR ending = $4)",
-                    principal,
-                    tool_name,
-                    before,
-                    ending,
-                    toolset,
-                    limit
-                )
-                .fetch_all(self.read())
-                .await?
-            } else {
-                summaries!(
-                    "$1 IS NULL AND $2 IS NULL AND ($4 IS NULL OR ending = $4)",
-                    principal,
-                    tool_name,
-                    before,
-                    ending,
-                    toolset,
-                    limit
-                )
-                .fetch_all(self.read())
-                .await?
-            };
+        } else if tool_name.is_some() && ending.is_some() {
+            summaries!(
+                "tool_name = $2 AND ending = $4 AND ($1 IS NULL OR principal = $1)",
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
+            )
+            .fetch_all(self.read())
+            .await?
+        } else if tool_name.is_some() {
+            summaries!(
+                "tool_name = $2 AND $4 IS NULL AND ($1 IS NULL OR principal = $1)",
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
+            )
+            .fetch_all(self.read())
+            .await?
+        } else if ending.is_some() {
+            summaries!(
+                "ending = $4 AND $2 IS NULL AND ($1 IS NULL OR principal = $1)",
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
+            )
+            .fetch_all(self.read())
+            .await?
+        } else if principal.is_some() {
+            summaries!(
+                "principal = $1 AND $2 IS NULL AND $4 IS NULL",
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
+            )
+            .fetch_all(self.read())
+            .await?
+        } else {
+            summaries!(
+                "$1 IS NULL AND $2 IS NULL AND $4 IS NULL",
+                principal,
+                tool_name,
+                before,
+                ending,
+                toolset,
+                limit,
+                since
+            )
+            .fetch_all(self.read())
+            .await?
+        };
         rows.into_iter().map(RunSummary::try_from).collect()
     }
+}
+
+/// The least id of a run that was asked for then: ids are UUIDv7, which begin with the time.
+fn first_id(since: Timestamp) -> String {
+    let time = since.0.clamp(0, (1 << 48) - 1);
+    format!("{:08x}-{:04x}-", time >> 16, time & 0xffff)
 }

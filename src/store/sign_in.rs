@@ -15,6 +15,17 @@ pub struct SessionRow {
     pub last_seen_at: Timestamp,
 }
 
+/// A session as its owner sees it in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// The hash of its id, in hexadecimal.
+    pub hash: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was used last, as far as that was recorded.
+    pub last_seen_at: Timestamp,
+}
+
 impl Store {
     /// Stores a sign-in link for a principal.
     ///
@@ -142,5 +153,53 @@ impl Store {
             sqlx::query!("DELETE FROM sign_in_links WHERE expires_at <= $1", now).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(sessions.rows_affected() + links.rows_affected())
+    }
+
+    /// A principal's sessions that were used since then, the last used first.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn list_sessions(
+        &self,
+        principal: &PrincipalId,
+        used_since: Timestamp,
+    ) -> Result<Vec<SessionEntry>, StoreError> {
+        let rows = sqlx::query!(
+            r#"SELECT lower(hex(id_hash)) AS "hash!: String", created_at, last_seen_at FROM sessions
+               WHERE principal = $1 AND last_seen_at > $2 ORDER BY last_seen_at DESC, created_at DESC LIMIT 200"#,
+            principal.0,
+            used_since.0
+        )
+        .fetch_all(self.read())
+        .await?;
+        let entry = |hash, created_at, last_seen_at| SessionEntry {
+            hash,
+            created_at: Timestamp(created_at),
+            last_seen_at: Timestamp(last_seen_at),
+        };
+        Ok(rows.into_iter().map(|row| entry(row.hash, row.created_at, row.last_seen_at)).collect())
+    }
+
+    /// Ends a principal's session by the hash of its id in hexadecimal; says whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn end_session(
+        &self,
+        principal: &PrincipalId,
+        hash: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.write().await?;
+        let ended =
+            sqlx::query!("DELETE FROM sessions WHERE principal = $1 AND lower(hex(id_hash)) = $2", principal.0, hash)
+                .execute(&mut *transaction)
+                .await?;
+        let was_there = ended.rows_affected() > 0;
+        if was_there {
+            self.record(&mut transaction, entry).await?;
+        }
+        transaction.commit().await?;
+        Ok(was_there)
     }
 }

@@ -38,8 +38,8 @@ impl Tools {
     /// sees no such tool, where it is off, or waits for nobody.
     pub(super) async fn waits_unserved(&self, caller: &Caller, name: &str) -> Result<Option<String>, CallError> {
         let failed = |error: StoreError| internal("a tool can't be looked up", &error);
-        let tool = self.store.get_tool_by_name(name).await.map_err(failed)?;
-        let Some(tool) = tool.filter(|tool| caller.sees(&tool.owner) && tool.enabled) else { return Ok(None) };
+        let tool = self.tool_of(caller, name).await.map_err(failed)?;
+        let Some(tool) = tool.filter(|tool| tool.enabled) else { return Ok(None) };
         let version = self.store.get_version(&tool.id, tool.latest_version).await.map_err(failed)?;
         let Some(version) = version else { return Ok(None) };
         let waits = self.waits(&version).await;

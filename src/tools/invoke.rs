@@ -264,7 +264,7 @@ impl Tools {
     }
 
     /// The limits of a run of this definition, under the server's ceilings.
-    fn limits_of(&self, definition: &ToolDefinition) -> Limits {
+    pub(super) fn limits_of(&self, definition: &ToolDefinition) -> Limits {
         let mut limits = self.options.limits.clone();
         if let Some(seconds) = definition.timeout_seconds {
             limits.wall = Duration::from_secs_f64(seconds).min(self.options.ceilings.wall);

@@ -9,6 +9,7 @@ mod catalog;
 mod content;
 mod continuation;
 mod conversation;
+mod desk;
 mod domain;
 mod environment;
 mod invoke;
@@ -51,10 +52,12 @@ use content::{ContentCatalog, Notices};
 use invoke::Invocation;
 use turns::Turns;
 
+pub use authoring::Draft;
 pub use content::{
     Asked, Completion, CompletionOf, CompletionRequest, ContentChange, ContentError, ContentList, Contents,
     ListedPrompt, ListedResource, ListedSkill, PromptReply, Step, Subject,
 };
+pub use desk::{Checked, DeskError, Follow, Glance, RunQuery, RunView, Saved, Spell, ToolQuery, ToolView, Tried, Try};
 pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
 };

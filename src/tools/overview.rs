@@ -79,7 +79,7 @@ impl Tools {
         Ok(found.into_iter().map(|tool| (state(&tool), tool)).map(|(state, tool)| (tool, state)).collect())
     }
 
-    fn state_of(&self, tool: &Tool, latest: &ToolVersion, waits: bool) -> ToolState {
+    pub(super) fn state_of(&self, tool: &Tool, latest: &ToolVersion, waits: bool) -> ToolState {
         if !tool.enabled {
             return ToolState::Off;
         }

@@ -3,7 +3,7 @@
 use super::builtin::{Builtin, Failed};
 use super::toolsets::{ToolsetDraft, ToolsetError, ToolsetView, Toolsets, cap_warnings, foreign_tag};
 use super::{CallError, Tools, internal};
-use crate::model::Caller;
+use crate::model::{Caller, Tool};
 use crate::store::StoreError;
 use crate::trust::Refusal;
 
@@ -17,6 +17,21 @@ const SEARCH_INSTRUCTIONS: &str = "This server has many tools and lists two. Fin
      omniforge_instructions and omniforge_create_tool where you may make tools.";
 
 impl Tools {
+    /// A tool that this caller sees: its own, or anybody's for an administrator; inside the toolset that it acts within.
+    pub(super) async fn tool_of(&self, caller: &Caller, name: &str) -> Result<Option<Tool>, StoreError> {
+        let tool = self.store.get_tool_by_name(name).await?;
+        let Some(tool) = tool.filter(|tool| caller.sees(&tool.owner)) else { return Ok(None) };
+        Ok(self.is_inside(caller, &tool).await?.then_some(tool))
+    }
+
+    /// Whether a tool is inside the toolset that its caller acts within.
+    pub(super) async fn is_inside(&self, caller: &Caller, tool: &Tool) -> Result<bool, StoreError> {
+        match &caller.toolset {
+            None => Ok(true),
+            Some(toolset) => self.store.toolset_holds_tool(toolset, &tool.id).await,
+        }
+    }
+
     /// The toolsets, to look at.
     pub fn toolsets(&self) -> Toolsets {
         Toolsets::new(self.store.clone())

@@ -10,10 +10,12 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
+use super::frame::Frame;
 use super::reply::{page, see_other};
 use super::sign_in::{read, sign_in_page};
-use super::view::{Frame, Moment, Reader, Side, SignIn};
-use super::{Visitor, Web, WebError};
+use super::text::Moment;
+use super::view::SignIn;
+use super::{Web, WebError};
 use crate::model::{ApprovalState, Timestamp, VersionNumber};
 use crate::trust::{ApprovalError, ApproveRequest, Asked, Review, Waiting};
 
@@ -32,7 +34,6 @@ pub(super) struct Decision {
 #[template(path = "approvals.html")]
 struct ApprovalsPage {
     frame: Frame,
-    side: Side,
     rows: Vec<Row>,
 }
 
@@ -50,7 +51,6 @@ struct Row {
 #[template(path = "approval.html")]
 struct ApprovalPage {
     frame: Frame,
-    side: Side,
     id: String,
     name: String,
     kind: &'static str,
@@ -77,11 +77,11 @@ struct Decided {
 /// `GET /approvals`.
 pub(super) async fn list(State(web): State<Arc<Web>>, headers: HeaderMap) -> Result<Response, WebError> {
     let Some(visitor) = web.signed_in(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    let waiting = web.state.pages.waiting(&visitor.caller).await?;
+    let waiting = web.state.tools.waiting(&visitor.caller).await?;
     let now = web.state.clock.now();
-    let side = Side::new(&web.site, &headers, reader(visitor), "approvals").with_waiting(waiting.len());
     let rows = waiting.into_iter().map(|entry| Row::new(entry, now)).collect();
-    page(StatusCode::OK, &ApprovalsPage { frame: Frame::new(&web.site), side, rows })
+    let template = ApprovalsPage { frame: Frame::new(&web, &headers, &visitor, "approvals").await, rows };
+    page(StatusCode::OK, &template, &template.frame)
 }
 
 /// `GET /approvals/{id}`.
@@ -91,10 +91,10 @@ pub(super) async fn show(
     headers: HeaderMap,
 ) -> Result<Response, WebError> {
     let Some(visitor) = web.signed_in(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    let review = web.state.pages.review(&visitor.caller, &id).await?;
-    let side = Side::new(&web.site, &headers, reader(visitor), "approvals");
-    let now = web.state.clock.now();
-    page(StatusCode::OK, &ApprovalPage::new(Frame::new(&web.site), side, review, now))
+    let review = web.state.tools.review(&visitor.caller, &id).await?;
+    let frame = Frame::new(&web, &headers, &visitor, "approvals").await;
+    let template = ApprovalPage::new(frame, review, web.state.clock.now());
+    page(StatusCode::OK, &template, &template.frame)
 }
 
 /// `POST /approvals/{id}`.
@@ -106,20 +106,16 @@ pub(super) async fn decide(
 ) -> Result<Response, WebError> {
     let Decision { csrf, action, version, fingerprint, note } = read(form)?;
     let Some(caller) = web.sender(&headers, &csrf).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    let pages = &web.state.pages;
+    let tools = &web.state.tools;
     match action.as_str() {
-        "approve" => pages.approve(&caller, &id, ApproveRequest { version, fingerprint, note }).await?,
-        "revoke" => pages.revoke_approval(&caller, &id).await?,
+        "approve" => drop(tools.approve(&caller, &id, ApproveRequest { version, fingerprint, note }).await?),
+        "revoke" => drop(tools.revoke_approval(&caller, &id).await?),
         other => {
             let detail = format!("`do` is `approve` or `revoke`, not `{other}`");
             return Err(WebError::BadForm { status: StatusCode::BAD_REQUEST, detail });
         }
     }
     Ok(see_other(&format!("{}/approvals", web.site.prefix())))
-}
-
-pub(super) fn reader(visitor: Visitor) -> Reader {
-    Reader { name: visitor.caller.principal_name, csrf: visitor.csrf }
 }
 
 fn serving(version: Option<VersionNumber>) -> String {
@@ -141,7 +137,7 @@ impl Row {
 }
 
 impl ApprovalPage {
-    fn new(frame: Frame, side: Side, review: Review, now: Timestamp) -> Self {
+    fn new(frame: Frame, review: Review, now: Timestamp) -> Self {
         let is_active = review.approvals.iter().any(|approval| approval.state == ApprovalState::Active);
         let decided = review.approvals.into_iter().map(|approval| Decided {
             state: match approval.state {
@@ -155,7 +151,6 @@ impl ApprovalPage {
         });
         Self {
             frame,
-            side,
             name: review.entry.name,
             kind: review.entry.kind,
             version: review.entry.version,

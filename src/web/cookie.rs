@@ -5,6 +5,8 @@ use http::{HeaderMap, HeaderValue};
 
 use super::site::Site;
 
+/// Whether pages are light or dark.
+const THEME: &str = "omniforge_theme";
 /// As long as an unused session lives; each page sets the cookie anew.
 const LIFETIME_SECONDS: u32 = 12 * 60 * 60;
 
@@ -19,6 +21,24 @@ pub(super) fn read<'a>(site: &Site, headers: &'a HeaderMap) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// The theme that the reader chose, where it is no other than these.
+pub(super) fn theme(headers: &HeaderMap) -> Option<&'static str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let chosen = pairs.find(|(key, _)| *key == THEME).map(|(_, value)| value)?;
+    ["light", "dark"].into_iter().find(|theme| *theme == chosen)
+}
+
+/// The `Set-Cookie` value that keeps the theme for a year; `auto` forgets it.
+pub(super) fn keep_theme(site: &Site, theme: &str) -> HeaderValue {
+    let theme = ["light", "dark"].into_iter().find(|known| *known == theme);
+    let seconds = if theme.is_some() { 365 * 24 * 60 * 60 } else { 0 };
+    let secure = if site.is_https() { "; Secure" } else { "" };
+    let (theme, prefix) = (theme.unwrap_or_default(), site.prefix());
+    let text = format!("{THEME}={theme}; Path={prefix}/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    HeaderValue::try_from(text).expect("a theme is one of ours, and the settings' URL was checked")
 }
 
 /// The `Set-Cookie` value that keeps this session.

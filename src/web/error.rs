@@ -11,12 +11,13 @@ use http::{HeaderMap, Method, StatusCode};
 use tracing::error;
 
 use super::Web;
-use super::pages::PagesError;
+use super::frame::Frame;
 use super::reply::{page, wants_page};
 use super::view::ErrorPage;
 use crate::auth::AuthError;
 use crate::http::{Refused, problem, refuse};
 use crate::store::StoreError;
+use crate::tools::DeskError;
 
 /// Longer problem documents than this are not ours.
 const PROBLEM_LIMIT: usize = 64 << 10;
@@ -57,9 +58,9 @@ pub(super) enum WebError {
         /// What was tried too often.
         error: AuthError,
     },
-    /// The product can't answer.
+    /// The product can't answer, or doesn't.
     #[error(transparent)]
-    Pages(#[from] PagesError),
+    Desk(#[from] DeskError),
     /// Credentials can't be checked.
     #[error("credentials cannot be checked")]
     Auth(#[source] AuthError),
@@ -78,7 +79,13 @@ impl WebError {
             Self::OtherSite | Self::StaleForm => StatusCode::FORBIDDEN,
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::BadForm { status, .. } | Self::Refused { status, .. } => *status,
-            Self::Pages(_) | Self::Auth(_) | Self::Session(_) | Self::Render(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Desk(DeskError::NotFound { .. }) => StatusCode::NOT_FOUND,
+            Self::Desk(DeskError::Forbidden(_)) => StatusCode::FORBIDDEN,
+            Self::Desk(DeskError::Overtaken { .. }) => StatusCode::CONFLICT,
+            Self::Desk(DeskError::Refused(_) | DeskError::Fault(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Desk(DeskError::Broken(_)) | Self::Auth(_) | Self::Session(_) | Self::Render(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         }
     }
 }
@@ -120,6 +127,7 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
     let for_browser = wants_page(request.headers()) && !is_for_programs(request.uri().path());
     let is_head = request.method() == Method::HEAD;
     let path = request.uri().path().to_owned();
+    let frame = Frame::bare(&web, request.headers());
     let response = next.run(request).await;
     let failed = response.status().is_client_error() || response.status().is_server_error();
     if !for_browser || is_head || !failed || !is_problem(response.headers()) {
@@ -130,8 +138,8 @@ pub(super) async fn show_errors(State(web): State<Arc<Web>>, request: Request, n
     let said = serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default();
     let detail = said["detail"].as_str().map(sentence);
     let detail = detail.unwrap_or_else(|| format!("There is no answer to this request at `{path}`."));
-    let template = ErrorPage::new(&web.site, parts.status, detail);
-    let mut shown = page(parts.status, &template).unwrap_or_else(IntoResponse::into_response);
+    let template = ErrorPage::new(frame, parts.status, detail);
+    let mut shown = page(parts.status, &template, &template.frame).unwrap_or_else(IntoResponse::into_response);
     for name in [ALLOW, RETRY_AFTER, WWW_AUTHENTICATE] {
         if let Some(value) = parts.headers.get(&name) {
             shown.headers_mut().insert(name, value.clone());

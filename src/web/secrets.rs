@@ -10,10 +10,11 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::approvals::reader;
+use super::frame::Frame;
 use super::reply::{page, see_other};
 use super::sign_in::{read, sign_in_page};
-use super::view::{Frame, Moment, Side, SignIn};
+use super::text::Moment;
+use super::view::SignIn;
 use super::{Web, WebError};
 use crate::trust::SecretError;
 
@@ -34,7 +35,6 @@ pub(super) struct Change {
 #[template(path = "secrets.html")]
 struct SecretsPage {
     frame: Frame,
-    side: Side,
     rows: Vec<Row>,
 }
 
@@ -47,16 +47,16 @@ struct Row {
 /// `GET /secrets`.
 pub(super) async fn list(State(web): State<Arc<Web>>, headers: HeaderMap) -> Result<Response, WebError> {
     let Some(visitor) = web.signed_in(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    let secrets = web.state.pages.secrets(&visitor.caller).await?;
+    let secrets = web.state.tools.secrets.list(&visitor.caller).await?;
     let now = web.state.clock.now();
     let row = |secret: crate::trust::SecretSummary| Row {
         name: secret.name,
         hosts: if secret.hosts.is_empty() { "any host".to_owned() } else { secret.hosts.join(", ") },
         set: Moment::new(secret.updated_at, now),
     };
-    let side = Side::new(&web.site, &headers, reader(visitor), "secrets");
     let rows = secrets.into_iter().map(row).collect();
-    page(StatusCode::OK, &SecretsPage { frame: Frame::new(&web.site), side, rows })
+    let template = SecretsPage { frame: Frame::new(&web, &headers, &visitor, "secrets").await, rows };
+    page(StatusCode::OK, &template, &template.frame)
 }
 
 /// `POST /secrets`.
@@ -72,9 +72,9 @@ pub(super) async fn change(
             let hosts: Vec<String> =
                 hosts.split([',', ' ']).filter(|host| !host.is_empty()).map(str::to_owned).collect();
             // A text area sends the ends of lines as the web does.
-            web.state.pages.set_secret(&caller, name.trim(), &value.replace("\r\n", "\n"), &hosts).await?;
+            web.state.tools.secrets.set(&caller, name.trim(), &value.replace("\r\n", "\n"), &hosts).await?;
         }
-        "delete" => web.state.pages.delete_secret(&caller, &name).await?,
+        "delete" => drop(web.state.tools.secrets.delete(&caller, &name).await?),
         other => {
             let detail = format!("`do` is `set` or `delete`, not `{other}`");
             return Err(WebError::BadForm { status: StatusCode::BAD_REQUEST, detail });

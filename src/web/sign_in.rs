@@ -108,7 +108,8 @@ pub(super) async fn sign_out(
 /// The sign-in page in one of its states.
 pub(super) fn sign_in_page(web: &Web, headers: &HeaderMap, state: SignIn) -> Result<Response, WebError> {
     let status = if matches!(state, SignIn::Used) { StatusCode::GONE } else { StatusCode::OK };
-    Ok(without_referrer(page(status, &SignInPage::new(&web.site, headers, state))?))
+    let template = SignInPage::new(web, headers, state);
+    Ok(without_referrer(page(status, &template, &template.frame)?))
 }
 
 pub(super) fn read<T>(form: Result<Form<T>, FormRejection>) -> Result<T, WebError> {

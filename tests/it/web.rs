@@ -2,95 +2,114 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't be set up fails")]
 
-mod catalogue;
+mod access;
+mod runs;
+mod tool;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE};
+use omniforge::app::App;
 use omniforge::auth::Auth;
 use omniforge::clock::Clock;
+use omniforge::config::{ApprovalPolicy, Options, Settings};
 use omniforge::http::{Gate, problem};
-use omniforge::model::{Language, SandboxLevel, Timestamp};
+use omniforge::model::{SandboxLevel, Scope, Scopes, Timestamp};
+use omniforge::runner::Spawner;
 use omniforge::store::Store;
-use omniforge::tools::ToolState;
-use omniforge::web::{self, ToolSummary, WebState};
+use omniforge::tools::Draft;
+use omniforge::web::{self, WebState};
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use catalogue::Catalogue;
-
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const FORM: &str = "application/x-www-form-urlencoded";
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
-
-fn tool(name: &str, status: ToolState) -> ToolSummary {
-    ToolSummary {
-        name: name.to_owned(),
-        title: None,
-        description: format!("What {name} does"),
-        language: Language::Python,
-        status,
-        serving_version: Some(3),
-        latest_version: 3,
-        updated_at: Timestamp(NOW.0 - 12 * 60 * 1000),
-    }
-}
+const CODE: &str = "def main(net: float) -> float:\n    return net\n";
 
 /// A server with the web UI, and the problem documents of the other doors.
 struct Site {
     address: SocketAddr,
     clock: Clock,
     auth: Arc<Auth>,
+    app: App,
     client: reqwest::Client,
-    _dir: TempDir,
+    _dirs: [TempDir; 2],
 }
 
 /// How a test's server differs from the plain one.
 #[derive(Default)]
 struct Setting {
-    tools: Option<Vec<ToolSummary>>,
     public_url: Option<&'static str>,
     sandbox: Option<SandboxLevel>,
     anonymous: bool,
+    /// Sign-ins by a clock that the test moves, in a store of their own.
+    own_clock: bool,
+}
+
+async fn product(dir: &Path, sandbox: SandboxLevel) -> App {
+    let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
+    let settings = Settings { sandbox, approval: ApprovalPolicy::Reach, ..Settings::resolve(options).unwrap() };
+    let spawner = Spawner::start_from(Path::new(env!("CARGO_BIN_EXE_omniforge"))).unwrap();
+    App::start(&settings, spawner, None).await.unwrap()
 }
 
 impl Site {
     async fn start(setting: Setting) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        // Fails when another test was first, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let app = product(dirs[0].path(), setting.sandbox.unwrap_or(SandboxLevel::Full)).await;
         let clock = Clock::manual(NOW);
-        let store = Store::open(dir.path(), clock.clone()).await.unwrap();
+        let store = Store::open(dirs[1].path(), clock.clone()).await.unwrap();
         store.use_audit_key([7; 32]).await.unwrap();
-        let auth = if setting.anonymous { Auth::anonymous(store).await } else { Auth::new(store).await };
-        let auth = Arc::new(auth.unwrap());
+        let auth = match setting {
+            Setting { anonymous: true, .. } => Auth::anonymous(store).await.unwrap(),
+            Setting { own_clock: true, .. } => Auth::new(store).await.unwrap(),
+            _ => app.auth.clone(),
+        };
+        let auth = Arc::new(auth);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = WebState {
             gate: Gate::new(address, setting.public_url, &[], &[]).unwrap(),
             auth: Arc::clone(&auth),
-            pages: Arc::new(Catalogue(setting.tools)),
-            clock: clock.clone(),
+            tools: app.tools.clone(),
+            clock: if setting.own_clock { clock.clone() } else { app.store.clock().clone() },
             listen: address,
             public_url: setting.public_url.map(str::to_owned),
-            sandbox: setting.sandbox.unwrap_or(SandboxLevel::Full),
         };
         let others = axum::Router::new().fallback(|| async { problem(StatusCode::NOT_FOUND, "there is nothing here") });
         let routes = web::error_pages(state.clone(), web::router(state).merge(others));
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        // Fails when another test was first, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        Self { address, clock, auth, client, _dir: dir }
+        Self { address, clock, auth, app, client, _dirs: dirs }
     }
 
-    async fn with(tools: Vec<ToolSummary>) -> Self {
-        Self::start(Setting { tools: Some(tools), ..Setting::default() }).await
+    async fn plain() -> Self {
+        Self::start(Setting::default()).await
+    }
+
+    /// The plain one, with a tool of this name.
+    async fn with(tool: &str) -> Self {
+        let site = Self::plain().await;
+        site.save(tool, Draft::default()).await;
+        site
+    }
+
+    async fn save(&self, name: &str, draft: Draft) {
+        let description = draft.description.or_else(|| Some(Some(format!("What {name} does"))));
+        let draft = Draft { code: Some(CODE.to_owned()), description, ..draft };
+        let owner = self.app.auth.owner_caller(Scopes::of(&Scope::ALL));
+        self.app.tools.make_tool(&owner, name, draft).await.unwrap();
     }
 
     fn url(&self, path: &str) -> String {
@@ -134,9 +153,9 @@ fn field(page: &str, name: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_link_signs_in_once() {
-    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
+    let site = Site::with("add_vat").await;
     let code = site.auth.new_sign_in_link().await.unwrap();
 
     for _ in 0..2 {
@@ -159,11 +178,9 @@ async fn a_link_signs_in_once() {
 
     let page = site.get("/").header(COOKIE, cookie.split(';').next().unwrap()).send().await.unwrap();
     let page = page.text().await.unwrap();
-    for part in ["add_vat", "What add_vat does", "Python", "Enabled", "v3", "12 min ago", "Sandbox: full", "YOUR_TOKEN"]
-    {
+    for part in ["add_vat", "What add_vat does", "Python", "Ready", "v1", "No runs yet", "aria-checked=\"true\""] {
         assert!(page.contains(part), "{part}: {page}");
     }
-    assert!(page.contains(&format!("{}/mcp", site.url(""))), "{page}");
 
     let again = site.post("/signin", format!("code={code}")).send().await.unwrap();
     assert_eq!(again.status(), StatusCode::GONE);
@@ -173,9 +190,10 @@ async fn a_link_signs_in_once() {
     assert!(!again.contains(&code), "{again}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn old_links_and_idle_sessions_end() {
-    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
+    let site = Site::start(Setting { own_clock: true, ..Setting::default() }).await;
+    site.save("add_vat", Draft::default()).await;
     let cookie = site.sign_in().await;
     let code = site.auth.new_sign_in_link().await.unwrap();
     let first = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap() };
@@ -192,9 +210,9 @@ async fn old_links_and_idle_sessions_end() {
     assert!(page.contains("Sign in to") && !page.contains("add_vat"), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_code_that_can_be_none_is_refused_at_once() {
-    let site = Site::with(Vec::new()).await;
+    let site = Site::plain().await;
     for code in ["%3Cscript%3E", "a%0Ab", &"x".repeat(200)] {
         let page = site.get(&format!("/signin/{code}")).send().await.unwrap();
         assert_eq!(page.status(), StatusCode::GONE, "{code}");
@@ -207,9 +225,9 @@ async fn a_code_that_can_be_none_is_refused_at_once() {
     assert_eq!(long.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn forms_of_other_sites_are_refused() {
-    let site = Site::with(Vec::new()).await;
+    let site = Site::plain().await;
     let code = site.auth.new_sign_in_link().await.unwrap();
     let send = |name: &'static str, value: String| {
         let request = site.client.post(site.url("/signin")).header(ACCEPT, BROWSER).header(CONTENT_TYPE, FORM);
@@ -233,9 +251,9 @@ async fn forms_of_other_sites_are_refused() {
     assert_eq!(own.status(), StatusCode::SEE_OTHER, "none of them spent the code");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn links_from_other_sites_open_the_sign_in_page() {
-    let site = Site::with(Vec::new()).await;
+    let site = Site::plain().await;
     let follow = |dest: &'static str| {
         let request = site.get("/").header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
         request.header("sec-fetch-dest", dest).send()
@@ -247,9 +265,9 @@ async fn links_from_other_sites_open_the_sign_in_page() {
     assert!(rebound.text().await.unwrap().contains("allowed_hosts"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn signing_out_needs_the_pages_own_token() {
-    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
+    let site = Site::with("add_vat").await;
     let cookie = site.sign_in().await;
     let page = || async { site.get("/").header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap() };
     let csrf = field(&page().await, "csrf");
@@ -269,13 +287,16 @@ async fn signing_out_needs_the_pages_own_token() {
     assert!(page().await.contains("Sign in to"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_are_confined_and_hostile_texts_stay_texts() {
-    let mut hostile = tool("evil", ToolState::NeedsApproval);
-    hostile.title = Some("<script>alert(1)</script>".to_owned());
-    hostile.description = "\"><img src=x onerror=alert(2)>'{{ 7*7 }}<!-- &amp; ".to_owned();
-    hostile.serving_version = None;
-    let site = Site::with(vec![hostile, tool("broken", ToolState::Failed), tool("off", ToolState::Off)]).await;
+    let site = Site::plain().await;
+    let title = Some(Some("<script>alert(1)</script>".to_owned()));
+    let description = Some(Some("\"><img src=x onerror=alert(2)>'{{ 7*7 }}<!-- &amp; ".to_owned()));
+    let tags = Some(vec!["<b>tag</b>".to_owned()]);
+    let network = Some(vec!["example.com:443".to_owned()]);
+    site.save("evil", Draft { title, tags: tags.clone(), network, ..Draft::default() }).await;
+    site.save("plain", Draft { description, tags, ..Draft::default() }).await;
+    site.save("off", Draft { enabled: Some(false), ..Draft::default() }).await;
     let cookie = site.sign_in().await;
     let page = site.get("/").header(COOKIE, &cookie).send().await.unwrap();
     let policy = header(&page, http::header::CONTENT_SECURITY_POLICY);
@@ -295,14 +316,14 @@ async fn pages_are_confined_and_hostile_texts_stay_texts() {
     for raw in ["<script", "<img", "<!--", " style=", "onerror=alert(2)>"] {
         assert!(!page.contains(raw), "{raw}: {page}");
     }
-    for part in ["&#60;script&#62;", "{{ 7*7 }}", "Needs approval", "none, newest v3", "Failed", "Off"] {
+    for part in ["&#60;script&#62;", "{{ 7*7 }}", "Needs approval", "none, newest v1", "&#60;b&#62;tag", "Off"] {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn programs_get_server_information() {
-    let site = Site::with(vec![tool("add_vat", ToolState::Ready)]).await;
+    let site = Site::with("add_vat").await;
     for accept in ["*/*", "application/json", ""] {
         let answer = site.client.get(site.url("/")).header(ACCEPT, accept).send().await.unwrap();
         assert_eq!(header(&answer, CONTENT_TYPE), "application/json");
@@ -318,10 +339,10 @@ async fn programs_get_server_information() {
     assert!(page.text().await.unwrap().contains("Sign in to"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_stands_before_everything() {
     let public_url = Some("https://forge.example/tools");
-    let site = Site::start(Setting { tools: Some(Vec::new()), public_url, ..Setting::default() }).await;
+    let site = Site::start(Setting { public_url, ..Setting::default() }).await;
     let own = ("origin", "https://forge.example");
     let code = site.auth.new_sign_in_link().await.unwrap();
     let link = site.get(&format!("/signin/{code}")).header(HOST, "forge.example").send().await.unwrap();
@@ -335,12 +356,12 @@ async fn a_prefix_stands_before_everything() {
     assert!(cookie.ends_with("; Secure"), "{cookie}");
     let page = site.get("/").header(COOKIE, cookie.split(';').next().unwrap()).send().await.unwrap();
     let page = page.text().await.unwrap();
-    assert!(page.contains("https://forge.example/tools/mcp") && page.contains("Make your first tool"), "{page}");
+    assert!(page.contains("action=\"/tools/examples/add_vat\"") && page.contains("Make your first tool"), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn assets_are_kept_for_good_under_the_hash_of_their_content() {
-    let site = Site::with(Vec::new()).await;
+    let site = Site::plain().await;
     let page = site.get("/").send().await.unwrap().text().await.unwrap();
     let (_, rest) = page.split_once("rel=\"stylesheet\" href=\"").unwrap();
     let path = rest.split('"').next().unwrap();
@@ -353,9 +374,9 @@ async fn assets_are_kept_for_good_under_the_hash_of_their_content() {
     assert_eq!(stale.status(), StatusCode::NOT_FOUND);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_are_pages_for_browsers_and_documents_for_programs() {
-    let site = Site::start(Setting::default()).await;
+    let site = Site::plain().await;
     let page = site.get("/nowhere").send().await.unwrap();
     assert_eq!(page.status(), StatusCode::NOT_FOUND);
     assert!(header(&page, CONTENT_TYPE).starts_with("text/html"));
@@ -367,17 +388,72 @@ async fn errors_are_pages_for_browsers_and_documents_for_programs() {
     let document = site.client.get(site.url("/nowhere")).send().await.unwrap();
     assert_eq!(header(&document, CONTENT_TYPE), "application/problem+json");
 
-    let page = site.first_page().await;
+    let broken = Site::start(Setting { own_clock: true, ..Setting::default() }).await;
+    broken.app.store.close().await.unwrap();
+    let page = broken.first_page().await;
     assert!(page.contains("The server failed") && page.contains("under the id"), "{page}");
-    assert!(!page.contains("/var/secret"), "{page}");
+    assert!(!page.contains("pool") && !page.contains("sqlx"), "{page}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn weaker_doors_and_sandboxes_are_shown() {
     let sandbox = Some(SandboxLevel::None);
-    let setting = Setting { tools: Some(Vec::new()), sandbox, anonymous: true, ..Setting::default() };
+    let setting = Setting { sandbox, anonymous: true, ..Setting::default() };
     let site = Site::start(setting).await;
     let page = site.get("/").send().await.unwrap().text().await.unwrap();
     assert!(page.contains("Nobody has to sign in") && page.contains("Tools run without a sandbox"), "{page}");
     assert!(!page.contains("/signout"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_is_searched_filtered_and_switched() {
+    let site = Site::plain().await;
+    site.save("add_vat", Draft { tags: Some(vec!["finance".to_owned()]), ..Draft::default() }).await;
+    site.save("geo", Draft { tags: Some(vec!["maps".to_owned()]), ..Draft::default() }).await;
+    let cookie = site.sign_in().await;
+    let page = |path: &'static str| {
+        let request = site.get(path).header(COOKIE, &cookie);
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    let shows = |page: &str, name: &str| page.contains(&format!("/tools/{name}\""));
+    for (path, first, second) in [
+        ("/", true, true),
+        ("/?q=vat", true, false),
+        ("/?tag=maps", false, true),
+        ("/?state=off", false, false),
+        ("/?q=nothing-like-it", false, false),
+    ] {
+        let page = page(path).await;
+        assert_eq!((shows(&page, "add_vat"), shows(&page, "geo")), (first, second), "{path}: {page}");
+    }
+    let csrf = field(&page("/").await, "csrf");
+    let switch = |csrf: String| {
+        site.post("/tools/geo/enabled", format!("csrf={csrf}&enabled=off&back=list")).header(COOKIE, &cookie).send()
+    };
+    assert_eq!(switch("x".to_owned()).await.unwrap().status(), StatusCode::FORBIDDEN);
+    assert!(!shows(&page("/?state=off").await, "geo"));
+    let answer = switch(csrf).await.unwrap();
+    assert_eq!((answer.status(), header(&answer, LOCATION).as_str()), (StatusCode::SEE_OTHER, "/"));
+    assert!(shows(&page("/?state=off").await, "geo"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_visit_offers_an_example_in_one_click_and_a_theme_is_kept() {
+    let site = Site::plain().await;
+    let cookie = site.sign_in().await;
+    let page = site.get("/").header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Make your first tool") && page.contains("Push a folder"), "{page}");
+    let added = site.post("/examples/add_vat", format!("csrf={}", field(&page, "csrf"))).header(COOKIE, &cookie);
+    let added = added.send().await.unwrap();
+    assert!(header(&added, LOCATION).starts_with("/tools/add_vat?run="), "{added:?}");
+    let run = header(&added, LOCATION).split_once("run=").unwrap().1.to_owned();
+    let owner = site.app.auth.owner_caller(Scopes::of(&Scope::ALL));
+    let run = site.app.tools.view_run(&owner, &run).await.unwrap().row;
+    assert!(run.result.unwrap().contains(r#""gross":"12.00""#));
+
+    let dark = site.post("/theme", "theme=dark".to_owned()).header("referer", site.url("/?q=a")).send().await.unwrap();
+    assert_eq!(header(&dark, LOCATION), "/?q=a");
+    let theme = header(&dark, SET_COOKIE).split(';').next().unwrap().to_owned();
+    let page = site.get("/").header(COOKIE, format!("{cookie}; {theme}")).send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("data-theme=\"dark\""), "{page}");
 }

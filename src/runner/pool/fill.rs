@@ -27,11 +27,7 @@ pub(in super::super) async fn keep(runner: Weak<Inner>) {
 
 impl Runner {
     /// A member for this call, where one waits, and sees to it that one does for the next call.
-    pub(in super::super) fn waiting_member(
-        &self,
-        request: &RunRequest,
-        spec: &super::Spec,
-    ) -> Option<Member> {
+    pub(in super::super) fn waiting_member(&self, request: &RunRequest, spec: &super::Spec) -> Option<Member> {
         let pool = self.inner.pool.as_ref().filter(|_| super::may_serve(request))?;
         let spec = super::super::launch::waiting(spec)?;
         match pool.find(request, spec) {

@@ -11,12 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{MemfdFlags, SealFlags};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::super::RunnerError;
 use super::super::environment::EnvironmentUse;
 use super::super::frames;
 use super::super::process::{self, Started};
 use super::super::sandbox::spec::Word;
 use super::super::spawner::SpawnerClient;
-use super::super::RunnerError;
 use super::Key;
 
 /// How long an interpreter may take to start and import.

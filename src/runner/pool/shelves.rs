@@ -116,7 +116,13 @@ impl Shelves {
         let mut gone = Vec::new();
         for shelf in self.shelves.values_mut() {
             let idle = now.duration_since(shelf.used);
-            let kept = if idle > KEPT { 0 } else if idle > BUSY { 1 } else { MOST_OF_A_KIND };
+            let kept = if idle > KEPT {
+                0
+            } else if idle > BUSY {
+                1
+            } else {
+                MOST_OF_A_KIND
+            };
             shelf.wanted = shelf.wanted.min(kept);
             gone.extend(shelf.members.drain(..shelf.members.len().saturating_sub(kept)));
         }

@@ -13,8 +13,8 @@ use rustix::mount::{
     UnmountFlags,
 };
 
-use super::spec::{AtStep, Descriptors, Failure, Report, Spec};
 use super::super::spawner::send_with_descriptors;
+use super::spec::{AtStep, Descriptors, Failure, Report, Spec};
 use super::{INNER_ID, net, sys, watch::ProcessTable};
 
 /// System directories and files that are mounted read-only where they exist. `/etc` itself is not: it holds secrets.

@@ -74,7 +74,7 @@ impl Tools {
     }
 
     /// Switches a tool on or off.
-    pub(super) async fn switch(&self, caller: &Caller, tool: Tool, enabled: bool) -> Result<Tool, Failed> {
+    pub(in crate::tools) async fn switch(&self, caller: &Caller, tool: Tool, enabled: bool) -> Result<Tool, Failed> {
         let entry = deed(caller, "tool.set_enabled", tool.name.as_str(), json!({"enabled": enabled}));
         let write = move |store: Store| async move { store.set_enabled(&tool.id, enabled).await };
         self.write(entry, write, |entry, _| Some(entry)).await

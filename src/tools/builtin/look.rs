@@ -163,7 +163,7 @@ impl Tools {
     }
 
     /// One version, or an error that names those there are.
-    pub(super) async fn version(&self, tool: &ToolId, number: VersionNumber) -> Result<ToolVersion, Failed> {
+    pub(in crate::tools) async fn version(&self, tool: &ToolId, number: VersionNumber) -> Result<ToolVersion, Failed> {
         let found = self.store.get_version(tool, number).await?;
         found.ok_or_else(|| Failed::Refused(format!("there is no version {number}; omniforge_tool_history lists them")))
     }

@@ -6,8 +6,8 @@ mod descriptors;
 mod instructions;
 mod look;
 mod runs;
-mod save;
-mod written;
+pub(super) mod save;
+pub(super) mod written;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use super::authoring::FieldError;
 use super::domain::{Answer, CallError, CallRequest, Resume};
 use super::{Tools, internal};
 use crate::model::{CallReply, Caller, ClientFacts, Json, Tool};
+use crate::runner::CodeError;
 use crate::store::StoreError;
 use crate::trust::ApprovalError;
 
@@ -41,6 +42,8 @@ struct BuiltinCall {
 pub(in crate::tools) enum Failed {
     /// The caller can mend it: what was wrong and what would be right.
     Refused(String),
+    /// The code has a fault.
+    Fault(CodeError),
     /// Another change came first; looking again may help.
     Overtaken(StoreError),
     /// It is no matter of this call's text.
@@ -122,6 +125,7 @@ impl Tools {
         match answer {
             Ok(answer) => Ok(answer),
             Err(Failed::Refused(text)) => Ok(Answer::Reply(CallReply::error(text))),
+            Err(Failed::Fault(fault)) => Ok(Answer::Reply(CallReply::error(format!("`code`: {fault}")))),
             Err(Failed::Overtaken(error)) => Ok(Answer::Reply(CallReply::error(error.to_string()))),
             Err(Failed::Broken(error)) => Err(error),
         }
@@ -162,20 +166,10 @@ impl Tools {
     }
 
     /// The caller's own tool of that name; anybody's for an administrator.
-    async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
-        let missing =
-            || Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"));
-        let tool = self.store.get_tool_by_name(name).await?.filter(|tool| caller.sees(&tool.owner));
-        let tool = tool.ok_or_else(missing)?;
-        if self.is_inside(caller, &tool).await? { Ok(tool) } else { Err(missing()) }
-    }
-
-    /// Whether a tool is inside the toolset that its caller acts within.
-    async fn is_inside(&self, caller: &Caller, tool: &Tool) -> Result<bool, Failed> {
-        match &caller.toolset {
-            None => Ok(true),
-            Some(toolset) => Ok(self.store.toolset_holds_tool(toolset, &tool.id).await?),
-        }
+    pub(in crate::tools) async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
+        self.tool_of(caller, name).await?.ok_or_else(|| {
+            Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"))
+        })
     }
 }
 

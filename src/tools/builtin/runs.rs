@@ -76,6 +76,7 @@ impl Tools {
             tool_name: tool,
             state: ending.as_deref().and_then(state),
             before: before.as_deref().map(parse_id).transpose()?,
+            since: None,
         };
         let rows = self.store.list_runs(&filter, limit.unwrap_or(50)).await?;
         let runs: Vec<Value> = rows

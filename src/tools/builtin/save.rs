@@ -44,19 +44,19 @@ struct Rollback {
 }
 
 /// A definition that may be saved, and what its author should know.
-pub(super) struct Understood {
-    pub(super) definition: ToolDefinition,
-    pub(super) warnings: Vec<String>,
+pub(in crate::tools) struct Understood {
+    pub(in crate::tools) definition: ToolDefinition,
+    pub(in crate::tools) warnings: Vec<String>,
 }
 
 /// What is saved now, and what the reply says of it.
-struct Saved {
-    tool: Tool,
-    version: ToolVersion,
+pub(in crate::tools) struct Saved {
+    pub(in crate::tools) tool: Tool,
+    pub(in crate::tools) version: ToolVersion,
     verb: &'static str,
     /// The latest version said the same: there is no new one.
     unchanged: bool,
-    warnings: Vec<String>,
+    pub(in crate::tools) warnings: Vec<String>,
     /// What stood before.
     before: Option<ToolDefinition>,
 }
@@ -83,7 +83,12 @@ impl Tools {
         Err(busy(name.as_str()))
     }
 
-    async fn create(&self, caller: &Caller, name: &ToolName, draft: Draft) -> Result<Saved, Failed> {
+    pub(in crate::tools) async fn create(
+        &self,
+        caller: &Caller,
+        name: &ToolName,
+        draft: Draft,
+    ) -> Result<Saved, Failed> {
         if draft.code.is_none() {
             return Err(Failed::Refused("`code`: it is missing".into()));
         }
@@ -131,7 +136,7 @@ impl Tools {
     }
 
     /// Saves the next version of a tool, unless the latest one says the same, and its switch where the draft names one.
-    async fn change_newest(
+    pub(in crate::tools) async fn change_newest(
         &self,
         caller: &Caller,
         tool: Tool,
@@ -190,7 +195,12 @@ impl Tools {
         self.saved(&call, saved).await
     }
 
-    async fn roll_back(&self, caller: &Caller, tool: Tool, number: VersionNumber) -> Result<Saved, Failed> {
+    pub(in crate::tools) async fn roll_back(
+        &self,
+        caller: &Caller,
+        tool: Tool,
+        number: VersionNumber,
+    ) -> Result<Saved, Failed> {
         let (target, latest) = (self.version(&tool.id, number).await?, tool.latest_version);
         let before = self.version(&tool.id, latest).await?;
         self.check_tags(caller, &target.definition.tags, &before.definition.tags).await?;
@@ -205,11 +215,23 @@ impl Tools {
 
     /// What this draft would be as a version: the code inspected, the definition put together, its schemas checked, its
     /// dependencies locked. `latest` is the version whose lock is kept where the requirements are still the same.
-    pub(super) async fn understand(
+    pub(in crate::tools) async fn understand(
         &self,
         name: &str,
         draft: Draft,
         (before, latest): (Option<&ToolDefinition>, Option<&ToolDefinition>),
+    ) -> Result<Understood, Failed> {
+        let Understood { mut definition, warnings } = self.look_at(name, draft, before).await?;
+        definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
+        Ok(Understood { definition, warnings })
+    }
+
+    /// The same without its dependencies: what takes no installer.
+    pub(in crate::tools) async fn look_at(
+        &self,
+        name: &str,
+        draft: Draft,
+        before: Option<&ToolDefinition>,
     ) -> Result<Understood, Failed> {
         let draft = draft.checked(&self.options.ceilings)?;
         let language = draft.language()?.or(before.map(|before| before.language)).unwrap_or(Language::Python);
@@ -222,14 +244,13 @@ impl Tools {
         let code = draft.code.as_deref().or(before.map(|before| before.code.as_str())).unwrap_or_default();
         let inspected = self.runner.inspect(language, code).await;
         let inspected = inspected.map_err(|error| Failed::Broken(internal("code could not be inspected", &error)))?;
-        let inspection = inspected.map_err(|error| Failed::Refused(format!("`code`: {error}")))?;
+        let inspection = inspected.map_err(Failed::Fault)?;
         let parts = Parts { name, draft: &draft, before, code, language, inspection: &inspection };
-        let Assembled { mut definition, warnings } = parts.assemble();
+        let Assembled { definition, warnings } = parts.assemble();
         authoring::check_mode(&definition)?;
         let compiled = catalog::compile(definition.input_schema.clone(), definition.output_schema.clone()).await;
         compiled.map_err(|error| Failed::Refused(error.to_string()))?;
         schema::check_headers(&definition.input_schema).map_err(|error| Failed::Refused(error.to_string()))?;
-        definition.lock = self.lock(&definition, latest).await.map_err(Failed::Refused)?;
         Ok(Understood { definition, warnings })
     }
 

@@ -10,7 +10,7 @@ use crate::store::{AuditEntry, Store, StoreError};
 use crate::tools::{Tools, internal};
 
 /// A change that this caller makes.
-pub(super) fn deed(caller: &Caller, action: impl Into<String>, subject: &str, detail: Value) -> AuditEntry {
+pub(in crate::tools) fn deed(caller: &Caller, action: impl Into<String>, subject: &str, detail: Value) -> AuditEntry {
     AuditEntry {
         principal: Some(caller.principal.clone()),
         token: caller.token_id.clone(),
@@ -24,13 +24,13 @@ pub(super) fn deed(caller: &Caller, action: impl Into<String>, subject: &str, de
 }
 
 /// The entry of a change that made this version.
-pub(super) fn made(entry: AuditEntry, version: &ToolVersion) -> Option<AuditEntry> {
+pub(in crate::tools) fn made(entry: AuditEntry, version: &ToolVersion) -> Option<AuditEntry> {
     let detail = json!({"version": version.number, "note": version.note});
     Some(AuditEntry { detail, fingerprint: Some(version.fingerprint.clone()), ..entry })
 }
 
 /// The entry of a change that made this version of saved content.
-pub(super) fn made_content(entry: AuditEntry, version: &ContentVersion) -> Option<AuditEntry> {
+pub(in crate::tools) fn made_content(entry: AuditEntry, version: &ContentVersion) -> Option<AuditEntry> {
     let detail = json!({"version": version.number, "note": version.note});
     Some(AuditEntry { detail, fingerprint: Some(version.fingerprint.clone()), ..entry })
 }
@@ -38,7 +38,7 @@ pub(super) fn made_content(entry: AuditEntry, version: &ContentVersion) -> Optio
 impl Tools {
     /// Writes to the catalogue in a task of its own: commit, record, then clear the cache and tell everybody. `told` is the
     /// entry of what was written; `None` where nothing was.
-    pub(super) async fn write<T, F>(
+    pub(in crate::tools) async fn write<T, F>(
         &self,
         entry: AuditEntry,
         write: impl FnOnce(Store) -> F + Send + 'static,
@@ -62,7 +62,7 @@ impl Tools {
     }
 
     /// The same for saved content.
-    pub(super) async fn write_content<T, F>(
+    pub(in crate::tools) async fn write_content<T, F>(
         &self,
         entry: AuditEntry,
         write: impl FnOnce(Store) -> F + Send + 'static,

@@ -141,6 +141,7 @@ impl Tools {
         let draft = Draft { code: Some(code), language, ..Draft::default() };
         let understood = self.understand("completion", draft, (None, before)).await.map_err(|failed| match failed {
             Failed::Refused(text) => Failed::Refused(text.replacen("`code`", "`completion_code`", 1)),
+            Failed::Fault(fault) => Failed::Refused(format!("`completion_code`: {fault}")),
             other => other,
         })?;
         let mut definition = understood.definition;
