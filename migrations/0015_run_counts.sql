@@ -11,7 +11,7 @@ WITH RECURSIVE octave (low) AS (SELECT 4 UNION ALL SELECT low * 2 FROM octave WH
 SELECT low + low / 4 * quarter.value
 FROM octave, (SELECT 0 AS value UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) quarter;
 
--- Two widths: five minutes for the last days, three hours for as long as runs are kept.
+-- Three widths: five minutes for the last days, half an hour and three hours for as long as runs are kept.
 CREATE TABLE run_counts (
     width     INTEGER NOT NULL,
     at        INTEGER NOT NULL,
@@ -27,7 +27,7 @@ INSERT INTO run_counts (width, at, principal, tool_name, from_ms, calls, failure
 SELECT width.value, queued_at - queued_at % width.value, principal, tool_name,
        (SELECT max(from_ms) FROM run_took WHERE from_ms <= max(COALESCE(ended_at, queued_at) - queued_at, 0)) AS took,
        count(*), sum(is_error)
-FROM runs, (SELECT 300000 AS value UNION ALL SELECT 10800000) width
+FROM runs, (SELECT 300000 AS value UNION ALL SELECT 1800000 UNION ALL SELECT 10800000) width
 WHERE ending IS NOT NULL
 GROUP BY 1, 2, 3, 4, 5;
 
@@ -37,7 +37,7 @@ BEGIN
     SELECT width.value, NEW.queued_at - NEW.queued_at % width.value, NEW.principal, NEW.tool_name,
            (SELECT max(from_ms) FROM run_took
             WHERE from_ms <= max(COALESCE(NEW.ended_at, NEW.queued_at) - NEW.queued_at, 0)), 1, NEW.is_error
-    FROM (SELECT 300000 AS value UNION ALL SELECT 10800000) width WHERE true
+    FROM (SELECT 300000 AS value UNION ALL SELECT 1800000 UNION ALL SELECT 10800000) width WHERE true
     ON CONFLICT (width, at, principal, tool_name, from_ms)
     DO UPDATE SET calls = calls + 1, failures = failures + excluded.failures;
 END;
@@ -47,7 +47,7 @@ BEGIN
     SELECT width.value, NEW.queued_at - NEW.queued_at % width.value, NEW.principal, NEW.tool_name,
            (SELECT max(from_ms) FROM run_took
             WHERE from_ms <= max(COALESCE(NEW.ended_at, NEW.queued_at) - NEW.queued_at, 0)), 1, NEW.is_error
-    FROM (SELECT 300000 AS value UNION ALL SELECT 10800000) width WHERE true
+    FROM (SELECT 300000 AS value UNION ALL SELECT 1800000 UNION ALL SELECT 10800000) width WHERE true
     ON CONFLICT (width, at, principal, tool_name, from_ms)
     DO UPDATE SET calls = calls + 1, failures = failures + excluded.failures;
 END;

@@ -19,7 +19,10 @@ use source::Source;
 const FILE_LINES: usize = 400;
 
 /// Files that may be longer, each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[("tests/checks/wire_acceptance.py", "the acceptance cases as they were given")];
+const LONG_FILES: &[(&str, &str)] = &[
+    ("tests/checks/wire_acceptance.py", "the acceptance cases as they were given"),
+    ("assets/omniforge.css", "the whole style is one ordered file (DESIGN §9, issue 7: below 900 lines)"),
+];
 
 /// Endings of the files whose length is checked; a file without an ending is checked when it opens with `#!`.
 const WRITTEN_BY_HAND: &[&str] = &["rs", "py", "js", "mjs", "cjs", "ts", "sh", "sql", "html", "css"];

@@ -1,6 +1,6 @@
 //! The runs of this process that have not ended: whose they are, who listens, what they ask, and how to stop them.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,11 +9,10 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{PrincipalId, RunEvent, RunId, Timestamp};
+use heard::Heard;
 
 /// How many runs may be parked at once, waiting for people.
 const PARKED: usize = 32;
-/// How many events are kept for who looks in later.
-const HEARD: usize = 500;
 /// How long a listener that is behind is waited for, once.
 const LISTENER: Duration = Duration::from_secs(1);
 /// How long a run waits for an answer.
@@ -48,10 +47,7 @@ pub struct LiveRun<End> {
 #[derive(Debug)]
 struct State<End> {
     listener: Option<mpsc::Sender<RunEvent>>,
-    /// The last events, for who looks in later.
-    heard: VecDeque<RunEvent>,
-    /// How many events there were in all.
-    count: usize,
+    heard: Heard,
     /// Whether the listener was waited for in vain.
     behind: bool,
     questions: BTreeMap<String, Question>,
@@ -126,8 +122,7 @@ impl<End: Clone> LiveRuns<End> {
     ) -> (Arc<LiveRun<End>>, LiveEntry<End>) {
         let state = State {
             listener: None,
-            heard: VecDeque::new(),
-            count: 0,
+            heard: Heard::default(),
             behind: false,
             questions: BTreeMap::new(),
             keys: HashMap::new(),
@@ -168,7 +163,7 @@ impl<End: Clone> LiveRun<End> {
     pub async fn tell(&self, event: RunEvent) {
         let (listener, patience) = {
             let mut state = self.state();
-            state.keep(&event);
+            state.heard.keep(&event);
             let patience = if state.behind { Duration::ZERO } else { LISTENER };
             (state.listener.clone(), patience)
         };
@@ -181,7 +176,7 @@ impl<End: Clone> LiveRun<End> {
     /// Hands an event to whoever listens, at once. A full or closed channel loses it.
     pub fn note(&self, event: RunEvent) {
         let mut state = self.state();
-        state.keep(&event);
+        state.heard.keep(&event);
         if let Some(listener) = &state.listener {
             let _ = listener.try_send(event);
         }
@@ -191,9 +186,7 @@ impl<End: Clone> LiveRun<End> {
 
     /// The events from this number on, as far as they are kept, and the number of the next one.
     pub fn heard(&self, from: usize) -> (Vec<RunEvent>, usize) {
-        let state = self.state();
-        let skipped = from.saturating_sub(state.count - state.heard.len());
-        (state.heard.iter().skip(skipped).cloned().collect(), state.count)
+        self.state().heard.from(from)
     }
 
     /// Changes whenever there is an event, a question, an answer or its end.
@@ -342,15 +335,6 @@ impl<End: Clone> LiveRun<End> {
 }
 
 impl<End> State<End> {
-    /// Keeps an event; the oldest ones go.
-    fn keep(&mut self, event: &RunEvent) {
-        self.count += 1;
-        self.heard.push_back(event.clone());
-        if self.heard.len() > HEARD {
-            self.heard.pop_front();
-        }
-    }
-
     fn open(&self) -> Map<String, Value> {
         self.questions.iter().map(|(key, question)| (key.clone(), question.request.clone())).collect()
     }
@@ -404,5 +388,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+mod heard;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@ use crate::model::{PrincipalId, Timestamp};
 pub enum SlotWidth {
     /// Five minutes; kept for two days.
     Minutes,
+    /// Half an hour; kept as long as runs are.
+    HalfHours,
     /// Three hours; kept as long as runs are.
     Hours,
 }
@@ -17,6 +19,7 @@ impl SlotWidth {
     pub fn millis(self) -> i64 {
         match self {
             Self::Minutes => 300_000,
+            Self::HalfHours => 1_800_000,
             Self::Hours => 10_800_000,
         }
     }

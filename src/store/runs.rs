@@ -115,7 +115,7 @@ impl RunFilter {
 /// Selects summaries; every condition names all of `$1` principal, `$2` tool name, `$4` ending (`$5` is the toolset), and compares
 /// literally what its index needs.
 macro_rules! summaries {
-    ($condition:literal, $principal:ident, $tool_name:ident, $before:ident, $ending:ident, $toolset:ident, $limit:ident, $since:ident) => {
+    ($store:ident, $of:ident, $condition:literal) => {
         sqlx::query_as!(
             SummaryColumns,
             r#"SELECT id, tool, tool_name, version, principal, client, door, instance, queued_at, started_at, ended_at,
@@ -123,15 +123,28 @@ macro_rules! summaries {
                FROM runs WHERE id < $3 AND id >= $7 AND ($5 IS NULL OR toolset = $5) AND "#
                 + $condition
                 + " ORDER BY id DESC LIMIT $6",
-            $principal,
-            $tool_name,
-            $before,
-            $ending,
-            $toolset,
-            $limit,
-            $since
+            $of.principal,
+            $of.tool_name,
+            $of.before,
+            $of.ending,
+            $of.toolset,
+            $of.limit,
+            $of.since
         )
+        .fetch_all($store.read())
+        .await?
     };
+}
+
+/// A filter as the statements take it.
+struct Bound<'a> {
+    principal: Option<&'a str>,
+    tool_name: Option<&'a str>,
+    toolset: Option<&'a str>,
+    before: String,
+    ending: Option<&'a str>,
+    limit: i64,
+    since: String,
 }
 
 impl Store {
@@ -216,93 +229,36 @@ impl Store {
     }
 
     async fn stored_runs(&self, filter: &RunFilter, limit: i64) -> Result<Vec<RunSummary>, StoreError> {
-        let principal = filter.principal.as_ref().map(|principal| principal.0.as_str());
-        let toolset = filter.toolset.as_ref().map(|toolset| toolset.0.as_str());
-        let tool_name = filter.tool_name.as_deref();
-        let before = filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string()); // `~` follows every id
-        let ending = match filter.state {
-            Some(RunState::Ended(word)) => Some(word),
-            _ => None,
+        let of = Bound {
+            principal: filter.principal.as_ref().map(|principal| principal.0.as_str()),
+            tool_name: filter.tool_name.as_deref(),
+            toolset: filter.toolset.as_ref().map(|toolset| toolset.0.as_str()),
+            before: filter.before.map_or_else(|| "~".to_owned(), |id| id.to_string()), // `~` follows every id
+            ending: match filter.state {
+                Some(RunState::Ended(word)) => Some(word),
+                _ => None,
+            },
+            limit,
+            since: filter.since.map(first_id).unwrap_or_default(),
         };
-        let since = filter.since.map(first_id).unwrap_or_default();
-        let rows = if filter.state == Some(RunState::Running) {
-            summaries!(
-                "ending IS NULL AND $4 IS NULL AND ($1 IS NULL OR principal = $1) AND ($2 IS NULL OR tool_name = $2)",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
-        } else if tool_name.is_some() && ending.is_some() {
-            summaries!(
-                "tool_name = $2 AND ending = $4 AND ($1 IS NULL OR principal = $1)",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
-        } else if tool_name.is_some() {
-            summaries!(
-                "tool_name = $2 AND $4 IS NULL AND ($1 IS NULL OR principal = $1)",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
-        } else if ending.is_some() {
-            summaries!(
-                "ending = $4 AND $2 IS NULL AND ($1 IS NULL OR principal = $1)",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
-        } else if principal.is_some() {
-            summaries!(
-                "principal = $1 AND $2 IS NULL AND $4 IS NULL",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
-        } else {
-            summaries!(
-                "$1 IS NULL AND $2 IS NULL AND $4 IS NULL",
-                principal,
-                tool_name,
-                before,
-                ending,
-                toolset,
-                limit,
-                since
-            )
-            .fetch_all(self.read())
-            .await?
+        let is_running = filter.state == Some(RunState::Running);
+        let rows = match (is_running, of.tool_name, of.ending, of.principal) {
+            (true, ..) => summaries!(
+                self,
+                of,
+                "ending IS NULL AND $4 IS NULL AND ($1 IS NULL OR principal = $1) AND ($2 IS NULL OR tool_name = $2)"
+            ),
+            (_, Some(_), Some(_), _) => {
+                summaries!(self, of, "tool_name = $2 AND ending = $4 AND ($1 IS NULL OR principal = $1)")
+            }
+            (_, Some(_), None, _) => {
+                summaries!(self, of, "tool_name = $2 AND $4 IS NULL AND ($1 IS NULL OR principal = $1)")
+            }
+            (_, None, Some(_), _) => {
+                summaries!(self, of, "ending = $4 AND $2 IS NULL AND ($1 IS NULL OR principal = $1)")
+            }
+            (_, None, None, Some(_)) => summaries!(self, of, "principal = $1 AND $2 IS NULL AND $4 IS NULL"),
+            (_, None, None, None) => summaries!(self, of, "$1 IS NULL AND $2 IS NULL AND $4 IS NULL"),
         };
         rows.into_iter().map(RunSummary::try_from).collect()
     }

@@ -62,140 +62,151 @@ fn authorization(token: &str) -> Value {
 /// The client of that path, for a server at this address; `token` stands where the variable is set.
 pub(super) fn client(key: &str, url: &str, token: &str) -> Option<Client> {
     let (key, name) = *CLIENTS.iter().find(|(known, _)| *known == key)?;
-    let export = |line: &str| format!("export FORGE_TOKEN={token}\n{line}");
-    let snippet = |place, text, hint| Snippet { place, text, hint };
-    let shell = || snippet("In the shell that starts it", format!("export FORGE_TOKEN={token}"), "");
-    let mut link = None;
-    let mut warning = None;
     let (snippets, check) = match key {
-        "claude-code" => (
-            vec![
-                snippet(
-                    "In the terminal",
-                    export(&format!(
-                        "claude mcp add --transport http omniforge {url} --header \"Authorization: Bearer $FORGE_TOKEN\""
-                    )),
-                    "Add --scope project to share it with everyone in the repository, or --scope user to have it in every project.",
-                ),
-                snippet(
-                    "As a file instead: .mcp.json in the project",
-                    servers(json!({"type": "http", "url": url, "headers": authorization("${FORGE_TOKEN}")})),
-                    "Start Claude Code from a shell that has FORGE_TOKEN.",
-                ),
-            ],
-            "Say in Claude Code: “Make me a tool that converts a temperature, and try it.” It cuts a result at 25,000 tokens; MAX_MCP_OUTPUT_TOKENS sets more.",
+        "claude-code" => claude_code(url, token),
+        "claude" => (
+            vec![bridge(url, token, "claude_desktop_config.json")],
+            "Restart the desktop app, then look for omniforge among its tools.",
         ),
-        "claude" => {
-            warning = Some(
-                "The connectors of claude.ai and of the desktop app take OAuth or no sign-in at all, no token, and the calls come from Anthropic’s servers: a private address can’t be reached. The desktop app can start the stdio bridge below instead.",
-            );
-            (
-                vec![bridge(url, token, "claude_desktop_config.json")],
-                "Restart the desktop app, then look for omniforge among its tools.",
-            )
-        }
+        "cursor" => cursor(url, token),
+        "vscode" => vs_code(url),
+        "codex" => codex(url, token),
+        "gemini" => gemini(url, token),
+        "omp" => omp(url, token),
+        "chatgpt" => (vec![bridge(url, token, "The MCP settings of a client on your machine")], LOOK),
+        "bridge" => (vec![bridge(url, token, "The MCP settings of a client that starts programs")], LOOK),
+        _ => (vec![other(url, token)], LOOK),
+    };
+    Some(Client { key, name, link: link(key, url), snippets, check, warning: warning(key) })
+}
+
+/// What to do where nothing else is known.
+const LOOK: &str = "Look for omniforge among the client’s tools.";
+
+/// What to paste, and how to see that it works.
+type Steps = (Vec<Snippet>, &'static str);
+
+fn snippet(place: &'static str, text: String, hint: &'static str) -> Snippet {
+    Snippet { place, text, hint }
+}
+
+fn shell(token: &str) -> Snippet {
+    snippet("In the shell that starts it", format!("export FORGE_TOKEN={token}"), "")
+}
+
+/// A link that adds the server, where the client knows one. It never holds a token.
+fn link(key: &str, url: &str) -> Option<String> {
+    match key {
         "cursor" => {
-            let config = STANDARD.encode(json!({"url": url}).to_string());
-            link = Some(format!(
-                "cursor://anysphere.cursor-deeplink/mcp/install?name=omniforge&config={}",
-                in_url(&config)
-            ));
-            (
-                vec![
-                    shell(),
-                    snippet(
-                        "~/.cursor/mcp.json, or .cursor/mcp.json in a project",
-                        servers(json!({"url": url, "headers": authorization("${env:FORGE_TOKEN}")})),
-                        "Start Cursor from a shell that has FORGE_TOKEN.",
-                    ),
-                ],
-                "Open Cursor’s MCP settings and switch omniforge on.",
-            )
+            let config = in_url(&STANDARD.encode(json!({"url": url}).to_string()));
+            Some(format!("cursor://anysphere.cursor-deeplink/mcp/install?name=omniforge&config={config}"))
         }
         "vscode" => {
             let server = json!({"name": "omniforge", "type": "http", "url": url});
-            link = Some(format!("vscode:mcp/install?{}", in_url(&server.to_string())));
-            let input = json!([{"type": "promptString", "id": "forge-token", "description": "OmniForge token", "password": true}]);
-            let file = json!({"servers": {"omniforge": {"type": "http", "url": url, "headers": authorization("${input:forge-token}")}}, "inputs": input});
-            (
-                vec![snippet(
-                    ".vscode/mcp.json, or your user mcp.json",
-                    pretty(&file),
-                    "VS Code asks for the token when it starts the server.",
-                )],
-                "Run “MCP: List Servers” and start omniforge.",
-            )
+            Some(format!("vscode:mcp/install?{}", in_url(&server.to_string())))
         }
-        "codex" => (
-            vec![
-                snippet(
-                    "In the terminal",
-                    export(&format!("codex mcp add omniforge --url {url} --bearer-token-env-var FORGE_TOKEN")),
-                    "Where this Codex does not know the last option, use the file.",
-                ),
-                snippet(
-                    "~/.codex/config.toml",
-                    format!(
-                        "[mcp_servers.omniforge]\nurl = \"{url}\"\nbearer_token_env_var = \"FORGE_TOKEN\"\ntool_timeout_sec = 120\n"
-                    ),
-                    "The ChatGPT desktop app reads the same file.",
-                ),
-            ],
-            "Start Codex from a shell that has FORGE_TOKEN, then ask for its MCP servers with /mcp.",
+        _ => None,
+    }
+}
+
+fn warning(key: &str) -> Option<&'static str> {
+    match key {
+        "claude" => Some(
+            "The connectors of claude.ai and of the desktop app take OAuth or no sign-in at all, no token, and the calls come \
+             from Anthropic’s servers: a private address can’t be reached. The desktop app can start the stdio bridge below \
+             instead.",
         ),
-        "gemini" => (
-            vec![
-                snippet(
-                    "In the terminal",
-                    export(&format!(
-                        "gemini mcp add --transport http --header \"Authorization: Bearer $FORGE_TOKEN\" omniforge {url}"
-                    )),
-                    "",
-                ),
-                snippet(
-                    "~/.gemini/settings.json",
-                    servers(json!({"httpUrl": url, "headers": authorization(token), "timeout": 600_000})),
-                    "`url` would mean the old transport: it must be `httpUrl`. The token stands in the file itself.",
-                ),
-            ],
-            "Ask Gemini CLI for its servers with /mcp.",
+        "chatgpt" => Some(
+            "ChatGPT on the web takes OAuth or no sign-in, and this server has no OAuth yet: it can’t be connected there. \
+             OpenAI’s servers make the calls, so it would need a public https address, too. The ChatGPT desktop app reads the \
+             same file as Codex and works now; any client that starts programs can use the stdio bridge below.",
         ),
-        "omp" => (
-            vec![
-                shell(),
-                snippet(
-                    "~/.omp/agent/mcp.json, or .omp/mcp.json",
-                    servers(
-                        json!({"type": "http", "url": url, "headers": authorization("${FORGE_TOKEN}"), "timeout": 180_000}),
-                    ),
-                    "`type` must be `http`. Start omp from a shell that has FORGE_TOKEN.",
-                ),
-            ],
-            "Then /mcp reload and /mcp test omniforge.",
-        ),
-        "chatgpt" => {
-            warning = Some(
-                "ChatGPT on the web takes OAuth or no sign-in, and this server has no OAuth yet: it can’t be connected there. OpenAI’s servers make the calls, so it would need a public https address, too. The ChatGPT desktop app reads the same file as Codex and works now; any client that starts programs can use the stdio bridge below.",
-            );
-            (
-                vec![bridge(url, token, "The MCP settings of a client on your machine")],
-                "Look for omniforge among the client’s tools.",
-            )
-        }
-        "bridge" => (
-            vec![bridge(url, token, "The MCP settings of a client that starts programs")],
-            "Look for omniforge among the client’s tools.",
-        ),
-        _ => (
-            vec![snippet(
-                "The client’s MCP settings",
-                servers(json!({"type": "http", "url": url, "headers": authorization(token)})),
-                "Windsurf calls the address `serverUrl`; Cline wants the type `streamableHttp`, Roo `streamable-http`.",
-            )],
-            "Look for omniforge among the client’s tools.",
-        ),
-    };
-    Some(Client { key, name, link, snippets, check, warning })
+        _ => None,
+    }
+}
+
+fn claude_code(url: &str, token: &str) -> Steps {
+    let command = format!(
+        "export FORGE_TOKEN={token}\nclaude mcp add --transport http omniforge {url} --header \"Authorization: Bearer $FORGE_TOKEN\""
+    );
+    let file = servers(json!({"type": "http", "url": url, "headers": authorization("${FORGE_TOKEN}")}));
+    (
+        vec![
+            snippet(
+                "In the terminal",
+                command,
+                "Add --scope project to share it with everyone in the repository, or --scope user to have it in every project.",
+            ),
+            snippet(
+                "As a file instead: .mcp.json in the project",
+                file,
+                "Start Claude Code from a shell that has FORGE_TOKEN.",
+            ),
+        ],
+        "Say in Claude Code: “Make me a tool that converts a temperature, and try it.” It cuts a result at 25,000 tokens; \
+         MAX_MCP_OUTPUT_TOKENS sets more.",
+    )
+}
+
+fn cursor(url: &str, token: &str) -> Steps {
+    let file = servers(json!({"url": url, "headers": authorization("${env:FORGE_TOKEN}")}));
+    let place = "~/.cursor/mcp.json, or .cursor/mcp.json in a project";
+    let hint = "Start Cursor from a shell that has FORGE_TOKEN.";
+    (vec![shell(token), snippet(place, file, hint)], "Open Cursor’s MCP settings and switch omniforge on.")
+}
+
+fn vs_code(url: &str) -> Steps {
+    let input =
+        json!([{"type": "promptString", "id": "forge-token", "description": "OmniForge token", "password": true}]);
+    let server = json!({"type": "http", "url": url, "headers": authorization("${input:forge-token}")});
+    let file = pretty(&json!({"servers": {"omniforge": server}, "inputs": input}));
+    let hint = "VS Code asks for the token when it starts the server.";
+    (
+        vec![snippet(".vscode/mcp.json, or your user mcp.json", file, hint)],
+        "Run “MCP: List Servers” and start omniforge.",
+    )
+}
+
+fn codex(url: &str, token: &str) -> Steps {
+    let command =
+        format!("export FORGE_TOKEN={token}\ncodex mcp add omniforge --url {url} --bearer-token-env-var FORGE_TOKEN");
+    let file = format!(
+        "[mcp_servers.omniforge]\nurl = \"{url}\"\nbearer_token_env_var = \"FORGE_TOKEN\"\ntool_timeout_sec = 120\n"
+    );
+    (
+        vec![
+            snippet("In the terminal", command, "Where this Codex does not know the last option, use the file."),
+            snippet("~/.codex/config.toml", file, "The ChatGPT desktop app reads the same file."),
+        ],
+        "Start Codex from a shell that has FORGE_TOKEN, then ask for its MCP servers with /mcp.",
+    )
+}
+
+fn gemini(url: &str, token: &str) -> Steps {
+    let command = format!(
+        "export FORGE_TOKEN={token}\ngemini mcp add --transport http --header \"Authorization: Bearer $FORGE_TOKEN\" omniforge {url}"
+    );
+    let file = servers(json!({"httpUrl": url, "headers": authorization(token), "timeout": 600_000}));
+    let hint = "`url` would mean the old transport: it must be `httpUrl`. The token stands in the file itself.";
+    (
+        vec![snippet("In the terminal", command, ""), snippet("~/.gemini/settings.json", file, hint)],
+        "Ask Gemini CLI for its servers with /mcp.",
+    )
+}
+
+fn omp(url: &str, token: &str) -> Steps {
+    let server = json!({"type": "http", "url": url, "headers": authorization("${FORGE_TOKEN}"), "timeout": 180_000});
+    let hint = "`type` must be `http`. Start omp from a shell that has FORGE_TOKEN.";
+    (
+        vec![shell(token), snippet("~/.omp/agent/mcp.json, or .omp/mcp.json", servers(server), hint)],
+        "Then /mcp reload and /mcp test omniforge.",
+    )
+}
+
+fn other(url: &str, token: &str) -> Snippet {
+    let file = servers(json!({"type": "http", "url": url, "headers": authorization(token)}));
+    let hint = "Windsurf calls the address `serverUrl`; Cline wants the type `streamableHttp`, Roo `streamable-http`.";
+    snippet("The client’s MCP settings", file, hint)
 }
 
 fn bridge(url: &str, token: &str, place: &'static str) -> Snippet {

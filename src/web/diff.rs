@@ -18,8 +18,10 @@ pub(super) struct Difference {
     pub(super) removed: usize,
 }
 
-/// A line on one side: its number and text.
-type Side = Option<(usize, String)>;
+/// A line's number and text.
+type Numbered = (usize, String);
+/// A line on one side.
+type Side = Option<Numbered>;
 
 enum Line {
     Same(usize, usize, String),
@@ -48,7 +50,7 @@ pub(super) fn difference(old: &str, new: &str, what: &str) -> Difference {
 fn lines(old: &str, new: &str) -> Vec<Line> {
     let diff = TextDiff::from_lines(old, new);
     let mut lines = Vec::new();
-    let (mut gone, mut come): (Vec<(usize, String)>, Vec<(usize, String)>) = (Vec::new(), Vec::new());
+    let (mut gone, mut come) = (Vec::<Numbered>::new(), Vec::<Numbered>::new());
     for change in diff.iter_all_changes() {
         let text = cut(change.value().trim_end_matches(['\n', '\r']), WIDEST);
         match (change.tag(), change.old_index(), change.new_index()) {
@@ -65,7 +67,7 @@ fn lines(old: &str, new: &str) -> Vec<Line> {
 }
 
 /// Puts what went and what came side by side.
-fn settle(lines: &mut Vec<Line>, gone: &mut Vec<(usize, String)>, come: &mut Vec<(usize, String)>) {
+fn settle(lines: &mut Vec<Line>, gone: &mut Vec<Numbered>, come: &mut Vec<Numbered>) {
     let (mut gone, mut come) = (gone.drain(..), come.drain(..));
     loop {
         match (gone.next(), come.next()) {

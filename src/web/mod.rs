@@ -28,6 +28,7 @@ mod tool_acts;
 mod tool_forms;
 mod tool_list;
 mod tool_page;
+mod tool_settings;
 mod value;
 mod view;
 

@@ -143,7 +143,9 @@ pub(super) async fn list(
     let more = runs.len() > SHOWN;
     runs.truncate(SHOWN);
     let bars = tools.glance(&visitor.caller, (spell, query.principal.clone()), query.tool.as_deref()).await?;
-    let mut named: Vec<String> = tools.glance_at_tools(&visitor.caller, spell).await?.into_keys().collect();
+    // The wide slots are few: which tools there are needs no narrow ones.
+    let known = if spell == Spell::Month { Spell::Month } else { Spell::Week };
+    let mut named: Vec<String> = tools.glance_at_tools(&visitor.caller, known).await?.into_keys().collect();
     named.sort();
     let names = tools.names().await?;
     let longest = runs.iter().filter_map(took).fold(1.0, f64::max);

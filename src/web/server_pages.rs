@@ -15,6 +15,7 @@ use super::sign_in::sign_in_page;
 use super::text::{Moment, cut, in_url};
 use super::view::SignIn;
 use super::{Web, WebError};
+use crate::config::ApprovalPolicy;
 use crate::model::{ContentKind, SandboxLevel, Scope};
 use crate::store::{AuditFilter, AuditRow, ContentSearch};
 use crate::tools::DeskError;
@@ -216,78 +217,70 @@ struct Check {
 /// `GET /settings`: health, and the settings that the server was started with.
 pub(super) async fn settings(State(web): State<Arc<Web>>, headers: HeaderMap) -> Result<Response, WebError> {
     let Some(visitor) = web.visitor(&headers).await? else { return sign_in_page(&web, &headers, SignIn::NoLink) };
-    let tools = &web.state.tools;
-    let sandbox = tools.runner.sandbox();
-    let runtimes: Vec<String> = tools.runner.runtimes().iter().map(ToString::to_string).collect();
-    let check = |name, is_well, says: &str| Check { name, is_well, says: says.to_owned() };
-    let store = tools.store.catalog_generation().await;
-    let (limits, ceilings) = (&tools.options.limits, &tools.options.ceilings);
-    let mebi = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let installs = tools.environments.available();
-    let checks = vec![
-        check(
-            "Store",
-            store.is_ok(),
-            if store.is_ok() { "It answers" } else { "It does not answer; the log says why" },
-        ),
-        check(
-            "Sandbox",
-            sandbox == SandboxLevel::Full,
-            match sandbox {
-                SandboxLevel::Full => "Full: namespaces, own root, no network",
-                SandboxLevel::Landlock => "Landlock: weaker; files are confined, processes see the server’s",
-                SandboxLevel::None => "None: tools can do what the server’s user can",
-            },
-        ),
-        check("Runtimes", !runtimes.is_empty(), &runtimes.join(", ")),
-        check(
-            "Packages",
-            installs,
-            if installs { "uv installs them" } else { "uv is missing: tools with packages can’t be saved" },
-        ),
-        check(
-            "Sign-in",
-            !web.state.auth.is_anonymous(),
-            if web.state.auth.is_anonymous() { "Nobody has to: --auth none" } else { "Required" },
-        ),
-    ];
-    let policy = tools.approvals.policy();
     let template = SettingsPage {
         frame: Frame::new(&web, &headers, &visitor, "settings").await,
         version: env!("CARGO_PKG_VERSION"),
         mcp_url: web.site.mcp_url(&headers),
-        checks,
-        facts: vec![
-            (
-                "Public address",
-                web.state.public_url.clone().unwrap_or_else(|| "not set: each request’s own".to_owned()),
-            ),
-            ("Listens on", web.state.listen.to_string()),
-            (
-                "What waits for a person",
-                match (policy.approval, policy.stops_all_code()) {
-                    (crate::config::ApprovalPolicy::Never, _) => "Nothing",
-                    (_, true) => "All code",
-                    (_, false) => "Reach: network, secrets, calls, shared state, higher limits",
-                }
-                .to_owned(),
-            ),
-            ("An automatic call becomes a handle after", format!("{} s", tools.options.inline_wait.as_secs_f64())),
-            (
-                "Arguments",
-                if tools.options.strict_arguments { "Never coerced" } else { "Coerced where their meaning is certain" }
-                    .to_owned(),
-            ),
-        ],
-        limits: vec![
-            ("Time", format!("{} s", limits.wall.as_secs()), format!("{} s", ceilings.wall.as_secs())),
-            ("Memory", mebi(limits.memory_bytes), mebi(ceilings.memory_bytes)),
-            ("Processes", limits.processes.to_string(), String::new()),
-            ("Scratch disk", mebi(limits.tmp_bytes), String::new()),
-            ("Output kept with a run, each stream", mebi(limits.output_inline_bytes), String::new()),
-            ("Output in all, each stream", mebi(limits.output_spool_bytes), String::new()),
-            ("Result", mebi(limits.result_bytes), String::new()),
-        ],
+        checks: checks(&web).await,
+        facts: facts(&web),
+        limits: limits(&web),
     };
     page(StatusCode::OK, &template, &template.frame)
+}
+
+async fn checks(web: &Web) -> Vec<Check> {
+    let tools = &web.state.tools;
+    let check = |name, is_well, says: &str| Check { name, is_well, says: says.to_owned() };
+    let store = tools.store.catalog_generation().await.is_ok();
+    let sandbox = tools.runner.sandbox();
+    let confined = match sandbox {
+        SandboxLevel::Full => "Full: namespaces, own root, no network",
+        SandboxLevel::Landlock => "Landlock: weaker; files are confined, processes see the server’s",
+        SandboxLevel::None => "None: tools can do what the server’s user can",
+    };
+    let runtimes: Vec<String> = tools.runner.runtimes().iter().map(ToString::to_string).collect();
+    let installs = tools.environments.available();
+    let packages = if installs { "uv installs them" } else { "uv is missing: tools with packages can’t be saved" };
+    let open = web.state.auth.is_anonymous();
+    vec![
+        check("Store", store, if store { "It answers" } else { "It does not answer; the log says why" }),
+        check("Sandbox", sandbox == SandboxLevel::Full, confined),
+        check("Runtimes", !runtimes.is_empty(), &runtimes.join(", ")),
+        check("Packages", installs, packages),
+        check("Sign-in", !open, if open { "Nobody has to: --auth none" } else { "Required" }),
+    ]
+}
+
+fn facts(web: &Web) -> Vec<(&'static str, String)> {
+    let (tools, policy) = (&web.state.tools, web.state.tools.approvals.policy());
+    let waits = match (policy.approval, policy.stops_all_code()) {
+        (ApprovalPolicy::Never, _) => "Nothing",
+        (_, true) => "All code",
+        (_, false) => "Reach: network, secrets, calls, shared state, higher limits",
+    };
+    let strict = tools.options.strict_arguments;
+    let coerced = if strict { "Never coerced" } else { "Coerced where their meaning is certain" };
+    let public = web.state.public_url.clone();
+    vec![
+        ("Public address", public.unwrap_or_else(|| "not set: each request’s own".to_owned())),
+        ("Listens on", web.state.listen.to_string()),
+        ("What waits for a person", waits.to_owned()),
+        ("An automatic call becomes a handle after", format!("{} s", tools.options.inline_wait.as_secs_f64())),
+        ("Arguments", coerced.to_owned()),
+    ]
+}
+
+fn limits(web: &Web) -> Vec<(&'static str, String, String)> {
+    let (limits, ceilings) = (&web.state.tools.options.limits, &web.state.tools.options.ceilings);
+    let mebi = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let fixed = |name, value| (name, value, String::new());
+    vec![
+        ("Time", format!("{} s", limits.wall.as_secs()), format!("{} s", ceilings.wall.as_secs())),
+        ("Memory", mebi(limits.memory_bytes), mebi(ceilings.memory_bytes)),
+        fixed("Processes", limits.processes.to_string()),
+        fixed("Scratch disk", mebi(limits.tmp_bytes)),
+        fixed("Output kept with a run, each stream", mebi(limits.output_inline_bytes)),
+        fixed("Output in all, each stream", mebi(limits.output_spool_bytes)),
+        fixed("Result", mebi(limits.result_bytes)),
+    ]
 }

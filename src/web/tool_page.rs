@@ -15,9 +15,10 @@ use super::frame::Frame;
 use super::reply::page;
 use super::sign_in::sign_in_page;
 use super::text::{Markup, Moment, duration};
+use super::tool_settings::{SettingsPanel, settings};
 use super::view::{Mark, SignIn, language};
 use super::{Visitor, Web, WebError, arguments, value};
-use crate::model::{Limits, Mode, SandboxLevel, ToolDefinition, VersionNumber};
+use crate::model::{SandboxLevel, ToolDefinition, VersionNumber};
 use crate::tools::{RunView, ToolState, ToolView};
 
 /// What the reader looks at.
@@ -122,29 +123,6 @@ struct Compared {
     to: VersionNumber,
     code: Difference,
     rest: Option<Difference>,
-}
-
-struct SettingsPanel {
-    definition: ToolDefinition,
-    network: &'static str,
-    hosts: String,
-    secrets: Vec<(String, bool)>,
-    dependencies: String,
-    packages: Vec<String>,
-    from_code: Vec<String>,
-    calls: String,
-    tags: String,
-    seconds: String,
-    megabytes: String,
-    limits: Limits,
-    most_seconds: u64,
-    most_megabytes: u64,
-}
-
-impl SettingsPanel {
-    fn is_mode(&self, mode: &str) -> bool {
-        Mode::parse(mode) == Some(self.definition.mode)
-    }
 }
 
 /// `GET /tools/{name}`.
@@ -360,41 +338,6 @@ fn about(definition: &ToolDefinition) -> String {
         map.remove("lock");
     }
     serde_json::to_string_pretty(&value).unwrap_or_default()
-}
-
-async fn settings(web: &Web, visitor: &Visitor, view: &ToolView, failure: &Failure) -> Result<SettingsPanel, WebError> {
-    let tools = &web.state.tools;
-    let definition = failure.sent.clone().unwrap_or_else(|| view.version.definition.clone());
-    let grants = &definition.grants;
-    let known = tools.secrets.list(&visitor.caller).await.map(|all| all.into_iter().map(|one| one.name).collect());
-    let mut names: Vec<String> = known.unwrap_or_default();
-    names.extend(grants.secrets.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
-    let network = match grants.network.first().map(String::as_str) {
-        None => "none",
-        Some("full") => "full",
-        Some(_) => "list",
-    };
-    let ceilings = &tools.options.ceilings;
-    Ok(SettingsPanel {
-        network,
-        hosts: if network == "list" { grants.network.join("\n") } else { String::new() },
-        secrets: names
-            .into_iter()
-            .map(|name| (grants.secrets.contains(&name), name))
-            .map(|(on, name)| (name, on))
-            .collect(),
-        dependencies: definition.dependencies.join("\n"),
-        packages: view.packages.clone(),
-        from_code: definition.code_dependencies.clone(),
-        calls: grants.calls.join(", "),
-        tags: definition.tags.join(", "),
-        seconds: definition.timeout_seconds.map(|seconds| seconds.to_string()).unwrap_or_default(),
-        megabytes: definition.memory_mb.map(|megabytes| megabytes.to_string()).unwrap_or_default(),
-        limits: tools.options.limits.clone(),
-        most_seconds: ceilings.wall.as_secs(),
-        most_megabytes: ceilings.memory_bytes >> 20,
-        definition,
-    })
 }
 
 /// The arguments in a table.

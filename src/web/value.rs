@@ -124,7 +124,11 @@ fn table(list: &[Value]) -> Option<Markup> {
     );
     html.raw(&format!("<caption class=\"vh\">Result: {} rows</caption><thead><tr>", list.len()));
     for name in &columns {
-        html.raw("<th scope=\"col\"><bdi>").text(name).raw("</bdi></th>");
+        let numbers =
+            list.iter().all(|row| row.get(name.as_str()).is_none_or(|value| value.is_number() || value.is_null()));
+        html.raw(if numbers { "<th scope=\"col\" class=\"r\"><bdi>" } else { "<th scope=\"col\"><bdi>" })
+            .text(name)
+            .raw("</bdi></th>");
     }
     html.raw("</tr></thead><tbody>");
     for row in list.iter().take(TABLE.0) {

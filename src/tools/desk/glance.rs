@@ -49,7 +49,8 @@ impl Spell {
 
     fn width(self) -> SlotWidth {
         match self {
-            Self::Hour | Self::Day => SlotWidth::Minutes,
+            Self::Hour => SlotWidth::Minutes,
+            Self::Day => SlotWidth::HalfHours,
             Self::Week | Self::Month => SlotWidth::Hours,
         }
     }
