@@ -11,6 +11,7 @@ mod continuation;
 mod conversation;
 mod domain;
 mod environment;
+mod follow;
 mod invoke;
 mod nested;
 mod overview;
@@ -45,7 +46,7 @@ use crate::trust::{Approvals, Refusal, Refusals, Sealer, Secrets};
 use arguments::Checks;
 use attend::Lines;
 use builtin::Builtin;
-pub use builtin::SAVED;
+pub use builtin::{IF_MATCH, SAVED, state_tag};
 use catalog::{Catalog, Entry};
 use content::{ContentCatalog, Notices};
 use invoke::Invocation;
@@ -58,7 +59,9 @@ pub use content::{
 pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
 };
+pub use follow::RunFeed;
 pub use overview::ToolState;
+pub use toolsets::portable as self_contained;
 pub use toolsets::{NamedContent, ToolsetDraft, ToolsetError, ToolsetView, Toolsets};
 
 /// What the tools are made of; `app` wires it.
