@@ -40,7 +40,8 @@ pub async fn serve(settings: Settings, spawner: Spawner, output: ServeOutput) ->
     })?;
     let listen = listener.local_addr()?;
     raise_open_files();
-    let settings = Settings { listen, ..settings };
+    let public_url = settings.public_url.map(|url| url.trim_end_matches('/').to_owned());
+    let settings = Settings { listen, public_url, ..settings };
     let url = settings.public_url.clone().unwrap_or_else(|| format!("http://{listen}"));
     let app = App::start(&settings, spawner, Some(&url)).await?;
     let router = router(&app, &settings, listen)?;
@@ -79,7 +80,13 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
         listen,
         public_url: settings.public_url.clone(),
     };
-    let api = ApiState { gate: options.gate()?, identify: identify.clone(), tools: app.tools.clone() };
+    let api = ApiState {
+        gate: options.gate()?,
+        identify: identify.clone(),
+        tools: app.tools.clone(),
+        auth: app.auth.clone(),
+        public_url: settings.public_url.clone(),
+    };
     let tools = Arc::new(app.tools.clone());
     let others = web::router(pages.clone()).merge(api::router(api));
     let routes = http::router(tools, identify, options, &app.lifecycle, others)?;
@@ -118,7 +125,7 @@ async fn token(app: &App, name: &str, scopes: &[Scope], lifetime: Lifetime) -> a
 }
 
 async fn ready_json(app: &App, settings: &Settings, url: &str) -> anyhow::Result<String> {
-    let mut ready = json!({"url": url, "mcp": format!("{url}/mcp")});
+    let mut ready = json!({"url": url, "mcp": format!("{url}/mcp"), "listen": settings.listen});
     if settings.auth == AuthMode::Token {
         let admin = [Scope::Call, Scope::Author, Scope::Approve, Scope::Admin];
         ready["token"] = json!(token(app, "ready", &[Scope::Call, Scope::Author], Lifetime::Process).await?);

@@ -256,7 +256,7 @@ fn kept_alive(pending: Pending, kind: &'static str, sign: Bytes, say: fn(Respons
 }
 
 /// A response of events that no cache and no proxy holds back.
-pub(super) fn event_stream(events: Body) -> Response {
+pub fn event_stream(events: Body) -> Response {
     let mut response = Response::new(events);
     name_kind(response.headers_mut(), EVENTS);
     response

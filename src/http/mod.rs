@@ -28,6 +28,7 @@ use crate::lifecycle::Lifecycle;
 use crate::mcp::Server;
 use crate::tools::Domain;
 
+pub use answer::event_stream;
 pub use axum::Router;
 pub use body::read as read_body;
 pub use ending::peer;

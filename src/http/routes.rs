@@ -57,6 +57,16 @@ pub(super) async fn discovery(State(front): State<Arc<Front>>, uri: Uri, headers
         "endpoints": [
             {"transport": "streamable-http", "url": format!("{base}/mcp")},
             {"transport": "sse", "url": format!("{base}/sse")},
+            {"transport": "openapi", "url": format!("{base}/openapi.json")},
+        ],
+        // The same in the words of nanohub-mcp.
+        "mcpVersion": "2025-11-25",
+        "supportedVersions": Era::ALL.map(Era::as_str),
+        "serverInfo": {"name": SERVER_NAME, "version": env!("CARGO_PKG_VERSION")},
+        "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
+        "transports": [
+            {"type": "streamable-http", "url": format!("{base}/mcp")},
+            {"type": "sse", "url": format!("{base}/sse")},
         ],
         "protocolVersions": Era::ALL.map(Era::as_str),
         "authentication": {"type": if front.identify.wants_credential() { "bearer" } else { "none" }},

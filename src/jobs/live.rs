@@ -1,11 +1,11 @@
 //! The runs of this process that have not ended: whose they are, who listens, what they ask, and how to stop them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{PrincipalId, RunEvent, RunId, Timestamp};
@@ -26,6 +26,9 @@ pub struct LiveRuns<End> {
     patience: Duration,
 }
 
+/// How many events are kept for those who come later to look on.
+const PAST: usize = 128;
+
 /// One of them.
 #[derive(Debug)]
 pub struct LiveRun<End> {
@@ -42,6 +45,10 @@ pub struct LiveRun<End> {
     changed: watch::Sender<u64>,
     parked: Arc<Semaphore>,
     patience: Duration,
+    /// For those who look on.
+    news: broadcast::Sender<RunEvent>,
+    /// Cancelled when it has ended.
+    over: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -50,6 +57,8 @@ struct State<End> {
     heard: Heard,
     /// Whether the listener was waited for in vain.
     behind: bool,
+    /// The last events, for those who come later to look on.
+    past: VecDeque<RunEvent>,
     questions: BTreeMap<String, Question>,
     /// How often each key was used: keys are never used twice.
     keys: HashMap<String, u32>,
@@ -124,6 +133,7 @@ impl<End: Clone> LiveRuns<End> {
             listener: None,
             heard: Heard::default(),
             behind: false,
+            past: VecDeque::new(),
             questions: BTreeMap::new(),
             keys: HashMap::new(),
             answers: Map::new(),
@@ -133,8 +143,8 @@ impl<End: Clone> LiveRuns<End> {
         };
         let (parked, patience) = (Arc::clone(&self.parked), self.patience);
         let changed = watch::Sender::new(0);
-        let run = LiveRun { id, begun, principal, cancel, state: Mutex::new(state), changed, parked, patience };
-        let run = Arc::new(run);
+        let (state, news, over) = (Mutex::new(state), broadcast::Sender::new(PAST), CancellationToken::new());
+        let run = Arc::new(LiveRun { id, begun, principal, cancel, state, changed, parked, patience, news, over });
         lock(&self.runs).insert(id, Arc::clone(&run));
         (run, LiveEntry { runs: self.clone(), id })
     }
@@ -164,6 +174,7 @@ impl<End: Clone> LiveRun<End> {
         let (listener, patience) = {
             let mut state = self.state();
             state.heard.keep(&event);
+            self.show(&mut state, &event);
             let patience = if state.behind { Duration::ZERO } else { LISTENER };
             (state.listener.clone(), patience)
         };
@@ -177,6 +188,7 @@ impl<End: Clone> LiveRun<End> {
     pub fn note(&self, event: RunEvent) {
         let mut state = self.state();
         state.heard.keep(&event);
+        self.show(&mut state, &event);
         if let Some(listener) = &state.listener {
             let _ = listener.try_send(event);
         }
@@ -197,6 +209,22 @@ impl<End: Clone> LiveRun<End> {
     /// What it ended with, once it has.
     pub fn ended(&self) -> Option<End> {
         self.state().end.clone()
+    }
+
+    fn show(&self, state: &mut State<End>, event: &RunEvent) {
+        if state.past.len() == PAST {
+            state.past.pop_front();
+        }
+        state.past.push_back(event.clone());
+        // Nobody looking on is no error.
+        let _ = self.news.send(event.clone());
+    }
+
+    /// What it said last, what it says from now on, and its end. Looking on takes nothing from whoever listens, and nobody
+    /// waits for those who look on.
+    pub fn look_on(&self) -> (Vec<RunEvent>, broadcast::Receiver<RunEvent>, CancellationToken) {
+        let state = self.state();
+        (state.past.iter().cloned().collect(), self.news.subscribe(), self.over.clone())
     }
 
     /// Asks for these, by key (`""`: any), and waits for all answers; they come under the keys that were given. A recorded
@@ -297,6 +325,7 @@ impl<End: Clone> LiveRun<End> {
     pub fn end(&self, end: End) {
         self.state().end = Some(end);
         self.change();
+        self.over.cancel();
     }
 
     /// Waits until there is something to tell its caller. A detached run is waited for only with `to_the_end`.

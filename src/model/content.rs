@@ -135,6 +135,25 @@ impl From<Content> for Block {
     }
 }
 
+/// Why a reply is an error, where that is not for the tool to say: doors with words of their own for it use them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The arguments are not those that are taken.
+    Arguments,
+    /// What was named does not exist.
+    Missing,
+    /// The name is another's, or something stands in the way.
+    Taken,
+    /// It has changed since it was read.
+    Stale,
+    /// The change does not say what it is a change of.
+    Unconditional,
+    /// Too much is going on.
+    Busy,
+    /// The time was over.
+    Timeout,
+}
+
 /// The answer to a tool call, the same for every door.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReply {
@@ -148,6 +167,8 @@ pub struct CallReply {
     pub meta: Option<Map<String, Value>>,
     /// The run, where the call was one.
     pub run: Option<RunId>,
+    /// What kind of error it is, where it is none of the tool's own.
+    pub fault: Option<Fault>,
 }
 
 impl CallReply {
@@ -159,6 +180,11 @@ impl CallReply {
     /// A failed reply of one text block.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// A failed reply that says what kind of error it is.
+    pub fn fault(fault: Fault, text: impl Into<String>) -> Self {
+        Self { fault: Some(fault), ..Self::error(text) }
     }
 
     /// A reply with a value: structured, and its JSON as text.

@@ -16,7 +16,7 @@ mod tool;
 mod toolset;
 
 pub use approval::{Approval, ApprovalState};
-pub use content::{Annotations, Audience, Block, CallReply, Content, Resource};
+pub use content::{Annotations, Audience, Block, CallReply, Content, Fault, Resource};
 pub use identity::{Caller, ClientFacts, PrincipalId, Scope, Scopes};
 pub use json::Json;
 pub use language::{Language, Style};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::domain::CallError;
 use super::schema;
-use crate::model::{CallReply, Json};
+use crate::model::{CallReply, Fault, Json};
 
 /// Above this many bytes validation runs off the async threads.
 const INLINE_BYTES: usize = 64 << 10;
@@ -54,7 +54,7 @@ impl ArgumentsError {
     pub fn answer(self) -> Result<CallReply, CallError> {
         match self {
             Self::NotObject(_) => Err(CallError::InvalidParams(self.to_string())),
-            Self::Unreadable(_) | Self::Mismatch(_) => Ok(CallReply::error(self.to_string())),
+            Self::Unreadable(_) | Self::Mismatch(_) => Ok(CallReply::fault(Fault::Arguments, self.to_string())),
         }
     }
 }

@@ -17,8 +17,8 @@ use super::state::Scratch;
 use super::{Live, Tools, internal};
 use crate::jobs::Seat;
 use crate::model::{
-    Block, CallReply, Caller, ClientFacts, ContentVersion, Ending, Json, Limits, Mode, Network, Outcome, ReturnValue,
-    RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
+    Block, CallReply, Caller, ClientFacts, ContentVersion, Ending, Fault, Json, Limits, Mode, Network, Outcome,
+    ReturnValue, RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
 use crate::trust::{Refusal, SecretError};
@@ -309,6 +309,7 @@ impl Running {
         row.peak_memory_bytes = i64::try_from(outcome.usage.peak_memory_bytes).unwrap_or(i64::MAX);
         match (&outcome.ending, &outcome.returned) {
             (Ending::Cancelled, _) => Ok(reply),
+            (Ending::Timeout, _) => Ok(CallReply { fault: Some(Fault::Timeout), ..reply }),
             (_, Some(ReturnValue::ProtocolError { code: MISSING_CAPABILITY, text })) if self.missing.is_some() => {
                 let required = self.missing.take().unwrap_or_default();
                 Err(CallError::MissingCapability { required, text: text.clone() })
@@ -337,7 +338,8 @@ impl Stopped {
         row.ending = Some(if matches!(self, Self::Cancelled) { Ending::Cancelled } else { Ending::Error });
         let reply = match self {
             Self::Cancelled => Ok(CallReply::error("(no output)\n[cancelled]")),
-            Self::Unapproved(text) | Self::Unset(text) | Self::Busy(text) => Ok(CallReply::error(text)),
+            Self::Busy(text) => Ok(CallReply::fault(Fault::Busy, text)),
+            Self::Unapproved(text) | Self::Unset(text) => Ok(CallReply::error(text)),
             Self::Install(text) => Ok(CallReply::error(format!("(no output)\n[install] {text}"))),
             Self::Internal(error) => Err(error),
         };

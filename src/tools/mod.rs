@@ -12,6 +12,7 @@ mod conversation;
 mod desk;
 mod domain;
 mod environment;
+mod follow;
 mod invoke;
 mod nested;
 mod overview;
@@ -46,7 +47,7 @@ use crate::trust::{Approvals, Refusal, Refusals, Sealer, Secrets};
 use arguments::Checks;
 use attend::Lines;
 use builtin::Builtin;
-pub use builtin::SAVED;
+pub use builtin::{IF_MATCH, SAVED, state_tag};
 use catalog::{Catalog, Entry};
 use content::{ContentCatalog, Notices};
 use invoke::Invocation;
@@ -61,7 +62,9 @@ pub use desk::{Checked, DeskError, Follow, Glance, RunQuery, RunView, Saved, Spe
 pub use domain::{
     Answer, Asking, CallError, CallRequest, Change, Domain, Handle, ListedTool, Resume, TaskState, TaskView, ToolList,
 };
+pub use follow::RunFeed;
 pub use overview::ToolState;
+pub use toolsets::portable as self_contained;
 pub use toolsets::{NamedContent, ToolsetDraft, ToolsetError, ToolsetView, Toolsets};
 
 /// What the tools are made of; `app` wires it.

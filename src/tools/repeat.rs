@@ -10,7 +10,7 @@ use super::domain::CallError;
 use super::invoke::{Done, Invocation};
 use super::{Live, RunEnd, Tools, arguments, internal};
 use crate::model::{
-    Block, CallReply, Caller, ClientFacts, Ending, Json, Mode, RunId, RunRow, Scope, Scopes, Timestamp,
+    Block, CallReply, Caller, ClientFacts, Ending, Fault, Json, Mode, RunId, RunRow, Scope, Scopes, Timestamp,
 };
 use crate::store::{RunSummary, StoreError};
 
@@ -171,5 +171,6 @@ fn reply_of(row: &RunRow) -> Option<Result<CallReply, CallError>> {
         is_error: stored.is_error,
         meta: stored.meta,
         run: Some(row.id),
+        fault: (row.ending == Some(Ending::Timeout)).then_some(Fault::Timeout),
     }))
 }

@@ -64,7 +64,7 @@ impl Tools {
     }
 
     /// The row of a run that this caller may see.
-    async fn run_of(&self, caller: &Caller, id: &str) -> Result<RunRow, CallError> {
+    pub(super) async fn run_of(&self, caller: &Caller, id: &str) -> Result<RunRow, CallError> {
         let unknown = || CallError::InvalidParams(format!("there is no task `{id}`"));
         let id = id.parse().map(RunId).map_err(|_| unknown())?;
         let row = self.store.get_run(id).await.map_err(|error| internal("a run can't be read", &error))?;

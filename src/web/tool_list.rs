@@ -277,6 +277,7 @@ fn information(mcp_url: &str) -> Value {
         "endpoints": {
             "mcp": mcp_url,
             "sse": format!("{base}/sse"),
+            "openapi": format!("{base}/openapi.json"),
             "discovery": format!("{base}/.well-known/mcp.json"),
         },
         "routes": [
@@ -284,6 +285,8 @@ fn information(mcp_url: &str) -> Value {
             route("POST, GET, DELETE", "/", "the same, for programs; a GET that takes no event stream gets this document"),
             route("GET", "/sse", "the HTTP+SSE transport of 2024-11-05; its first event names where to post"),
             route("POST", "/messages", "the messages of that transport"),
+            route("POST", "/tools/{name}", "a tool called by plain HTTP; the body is its arguments"),
+            route("GET", "/openapi.json", "OpenAPI of the management API under /api/v1, and of each tool"),
             route("GET", "/.well-known/mcp.json", "where the endpoint is and which protocol versions it speaks"),
             route("GET", "/healthz", "whether the process answers"),
             route("GET", "/readyz", "whether tools can be called"),

@@ -13,6 +13,7 @@ mod mcp_wire;
 mod network;
 mod probes;
 mod product;
+mod rest;
 mod saving;
 mod secrets;
 mod server;

@@ -54,7 +54,9 @@ impl Server {
         // A second installation of the TLS provider is no error.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-        Self { process, url: text("url"), token: text("token"), path: "/mcp".to_owned(), ready, client, _own_dir: None }
+        // Behind a proxy its URL is the proxy's.
+        let url = format!("http://{}", text("listen"));
+        Self { process, url, token: text("token"), path: "/mcp".to_owned(), ready, client, _own_dir: None }
     }
 
     /// One JSON-RPC request without a session; the response message.

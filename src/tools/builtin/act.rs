@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::written::deed;
-use super::{Builtin, BuiltinCall, Failed, Handled, Named, parse};
+use super::{Builtin, BuiltinCall, Failed, Handled, Named, missing, parse};
 use crate::model::{
     Block, CallReply, Caller, Json, NetworkEntry, NetworkUse, SandboxLevel, Tool, ToolDefinition, ToolId, VersionNumber,
 };
@@ -50,13 +50,16 @@ impl Tools {
         let Named { name } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
         let id = tool.id.clone();
+        let _turn = self.turns.take(&id).await;
+        let tool = self.owned(&call.caller, &name).await?;
+        call.expects(Some((tool.latest_version, tool.enabled)))?;
         let latest = self.store.get_version(&id, tool.latest_version).await?;
         let entry = deed(&call.caller, "tool.delete", &name, json!({"latest_version": tool.latest_version}));
         let entry = AuditEntry { before: latest.map(|version| version.fingerprint), ..entry };
         let write = move |store: Store| async move { store.delete_tool(&id).await };
         let deleted = self.write(entry, write, |entry, deleted| deleted.then_some(entry)).await?;
         if !deleted {
-            return Err(Failed::Refused(format!("there is no tool `{name}` any more")));
+            return Err(missing(format!("there is no tool `{name}` any more")));
         }
         Ok(CallReply::text(format!("Deleted `{name}` with its {} version(s). Its runs stay.", tool.latest_version)))
     }
@@ -64,6 +67,7 @@ impl Tools {
     pub(super) async fn builtin_set_enabled(&self, call: BuiltinCall) -> Handled {
         let Switch { name, enabled } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
+        call.expects(Some((tool.latest_version, tool.enabled)))?;
         let tool = self.switch(&call.caller, tool, enabled).await?;
         let state = match (enabled, tool.serving_version) {
             (false, _) => "off: neither listed nor callable; nothing is lost",

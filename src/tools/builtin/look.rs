@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::{BuiltinCall, Failed, Handled, parse};
+use super::{BuiltinCall, Failed, Handled, missing, parse};
 use crate::clock::rfc3339;
 use crate::model::{CallReply, Caller, Scope, Tool, ToolId, ToolVersion, VersionNumber};
 use crate::store::{FoundTools, ToolSearch};
@@ -165,7 +165,7 @@ impl Tools {
     /// One version, or an error that names those there are.
     pub(in crate::tools) async fn version(&self, tool: &ToolId, number: VersionNumber) -> Result<ToolVersion, Failed> {
         let found = self.store.get_version(tool, number).await?;
-        found.ok_or_else(|| Failed::Refused(format!("there is no version {number}; omniforge_tool_history lists them")))
+        found.ok_or_else(|| missing(format!("there is no version {number}; omniforge_tool_history lists them")))
     }
 }
 

@@ -18,7 +18,7 @@ use super::attend::Lines;
 use super::authoring::FieldError;
 use super::domain::{Answer, CallError, CallRequest, Resume};
 use super::{Tools, internal};
-use crate::model::{CallReply, Caller, ClientFacts, Json, Tool};
+use crate::model::{CallReply, Caller, ClientFacts, Fault, Json, Tool, VersionNumber};
 use crate::runner::CodeError;
 use crate::store::StoreError;
 use crate::trust::ApprovalError;
@@ -38,12 +38,43 @@ struct BuiltinCall {
     lines: Lines,
 }
 
+/// In a request's `_meta`, from the REST door alone: which state of a thing its write is about; null where it was not said.
+pub const IF_MATCH: &str = "omniforge/if-match";
+
+/// How a state of a tool or of saved content is named.
+pub fn state_tag(latest: VersionNumber, enabled: bool) -> String {
+    format!("{latest}.{}", u8::from(enabled))
+}
+
+impl BuiltinCall {
+    /// Refuses a write that is about another state than this one; `None`: about something that is not there yet.
+    fn expects(&self, state: Option<(VersionNumber, bool)>) -> Result<(), Failed> {
+        let Some(expected) = self.meta.get(IF_MATCH).filter(|_| self.door == "rest") else { return Ok(()) };
+        let state = state.map(|(latest, enabled)| state_tag(latest, enabled));
+        match (expected.as_str(), state) {
+            (None, None) | (Some("*"), Some(_)) => Ok(()),
+            (None, Some(_)) => Err(Failed::Faulty(
+                Fault::Unconditional,
+                "the header If-Match is missing: give the ETag of what you have read, or `*` to write whatever is there"
+                    .to_owned(),
+            )),
+            (Some(expected), Some(state)) if expected.trim_matches('"') == state => Ok(()),
+            (Some(expected), _) => Err(Failed::Faulty(
+                Fault::Stale,
+                format!("it is not what {expected} was any more; read it again"),
+            )),
+        }
+    }
+}
+
 /// Why a built-in did not do what was asked.
 pub(in crate::tools) enum Failed {
     /// The caller can mend it: what was wrong and what would be right.
     Refused(String),
     /// The code has a fault.
     Fault(CodeError),
+    /// The same, of a kind that some doors have words of their own for.
+    Faulty(Fault, String),
     /// Another change came first; looking again may help.
     Overtaken(StoreError),
     /// It is no matter of this call's text.
@@ -126,7 +157,8 @@ impl Tools {
             Ok(answer) => Ok(answer),
             Err(Failed::Refused(text)) => Ok(Answer::Reply(CallReply::error(text))),
             Err(Failed::Fault(fault)) => Ok(Answer::Reply(CallReply::error(format!("`code`: {fault}")))),
-            Err(Failed::Overtaken(error)) => Ok(Answer::Reply(CallReply::error(error.to_string()))),
+            Err(Failed::Faulty(fault, text)) => Ok(Answer::Reply(CallReply::fault(fault, text))),
+            Err(Failed::Overtaken(error)) => Ok(Answer::Reply(CallReply::fault(Fault::Taken, error.to_string()))),
             Err(Failed::Broken(error)) => Err(error),
         }
     }
@@ -167,16 +199,21 @@ impl Tools {
 
     /// The caller's own tool of that name; anybody's for an administrator.
     pub(in crate::tools) async fn owned(&self, caller: &Caller, name: &str) -> Result<Tool, Failed> {
-        self.tool_of(caller, name).await?.ok_or_else(|| {
-            Failed::Refused(format!("there is no tool `{name}`; omniforge_list_tools shows those there are"))
-        })
+        self.tool_of(caller, name)
+            .await?
+            .ok_or_else(|| missing(format!("there is no tool `{name}`; omniforge_list_tools shows those there are")))
     }
+}
+
+/// What was named does not exist.
+fn missing(text: String) -> Failed {
+    Failed::Faulty(Fault::Missing, text)
 }
 
 /// Reads arguments that the schema has already accepted.
 fn parse<T: DeserializeOwned>(arguments: &Json) -> Result<T, Failed> {
     serde_json::from_str(arguments.get())
-        .map_err(|error| Failed::Refused(format!("Arguments do not match inputSchema:\n- {error}")))
+        .map_err(|error| Failed::Faulty(Fault::Arguments, format!("Arguments do not match inputSchema:\n- {error}")))
 }
 
 /// A reply with a value: structured, and its JSON as text.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{BuiltinCall, Failed, Handled, parse, reply};
+use super::{BuiltinCall, Failed, Handled, missing, parse, reply};
 use crate::clock::rfc3339;
 use crate::model::{CallReply, Ending, Json, NetworkUse, RunId, RunRow, SandboxLevel, VersionNumber};
 use crate::store::{RunFilter, RunState};
@@ -98,9 +98,7 @@ impl Tools {
         if theirs && self.live.cancel(id, call.caller.sees_only()) {
             return Ok(CallReply::text(format!("Run {run_id} is being stopped, with every process it started.")));
         }
-        Err(Failed::Refused(format!(
-            "no run {run_id} of yours is alive in this server; omniforge_list_runs shows them"
-        )))
+        Err(missing(format!("no run {run_id} of yours is alive in this server; omniforge_list_runs shows them")))
     }
 }
 
@@ -120,7 +118,7 @@ fn parse_id(text: &str) -> Result<RunId, Failed> {
 }
 
 fn unknown(id: &str) -> Failed {
-    Failed::Refused(format!("there is no run {id}; omniforge_list_runs shows those there are"))
+    missing(format!("there is no run {id}; omniforge_list_runs shows those there are"))
 }
 
 /// A run as `omniforge_get_run` shows it. What the caller sent and the script said stands in it digit by digit.

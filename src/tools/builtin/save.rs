@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::written::{deed, made};
 use super::{BuiltinCall, Failed, Handled, parse};
-use crate::model::{CallReply, Caller, Language, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber};
+use crate::model::{
+    CallReply, Caller, Fault, Language, Tool, ToolDefinition, ToolId, ToolName, ToolVersion, VersionNumber,
+};
 use crate::runner::EnvironmentState;
 use crate::store::{AuditEntry, NewTool, NewVersion, Serving, Store, StoreError};
 use crate::tools::authoring::{self, Assembled, Draft, Parts};
@@ -107,7 +109,11 @@ impl Tools {
     pub(super) async fn builtin_update(&self, call: BuiltinCall) -> Handled {
         let Update { name, draft } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
-        let saved = self.change(&call.caller, &tool.id, &draft, "update").await?;
+        let work = |tool: Tool| async {
+            call.expects(Some((tool.latest_version, tool.enabled)))?;
+            self.change_newest(&call.caller, tool, draft.clone(), "update").await
+        };
+        let saved = self.in_turn(&tool.id, work).await?;
         self.saved(&call, saved).await
     }
 
@@ -191,7 +197,11 @@ impl Tools {
     pub(super) async fn builtin_rollback(&self, call: BuiltinCall) -> Handled {
         let Rollback { name, version } = parse(&call.arguments)?;
         let tool = self.owned(&call.caller, &name).await?;
-        let saved = self.in_turn(&tool.id, |tool| self.roll_back(&call.caller, tool, version)).await?;
+        let work = |tool: Tool| async {
+            call.expects(Some((tool.latest_version, tool.enabled)))?;
+            self.roll_back(&call.caller, tool, version).await
+        };
+        let saved = self.in_turn(&tool.id, work).await?;
         self.saved(&call, saved).await
     }
 
@@ -358,9 +368,14 @@ fn busy(what: &str) -> Failed {
 }
 
 fn taken(name: &ToolName, mine: bool) -> Failed {
-    Failed::Refused(if mine {
-        format!("a tool `{name}` exists already; give `replace: true` to overwrite it, or use omniforge_update_tool")
-    } else {
-        format!("the name `{name}` is taken by a tool of somebody else, or outside your toolset; choose another")
-    })
+    Failed::Faulty(
+        Fault::Taken,
+        if mine {
+            format!(
+                "a tool `{name}` exists already; give `replace: true` to overwrite it, or use omniforge_update_tool"
+            )
+        } else {
+            format!("the name `{name}` is taken by a tool of somebody else, or outside your toolset; choose another")
+        },
+    )
 }

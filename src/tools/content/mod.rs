@@ -32,6 +32,7 @@ pub use domain::{
 };
 pub use fill::{is_name, places};
 pub use notices::Notices;
+pub(super) use outputs::uri as output_uri;
 pub use read::sha256;
 pub use skills::{check_path, mime_type, read as read_skill};
 pub use template::{UriTemplate, check_uri};

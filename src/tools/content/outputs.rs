@@ -49,7 +49,11 @@ fn parse(uri: &str) -> Option<(RunId, Stream, u64)> {
 
 impl Tools {
     /// Reads the output of a run of the caller's; `None` when the URI is no such one.
-    pub(super) async fn read_output(&self, caller: &Caller, uri: &str) -> Result<Option<Resource>, ContentError> {
+    pub(in crate::tools) async fn read_output(
+        &self,
+        caller: &Caller,
+        uri: &str,
+    ) -> Result<Option<Resource>, ContentError> {
         let Some((run, stream, offset)) = parse(uri) else { return Ok(None) };
         let row = self.store.get_run(run).await.map_err(|error| internal("a run can't be read", &error))?;
         let Some(row) = row.filter(|row| caller.sees_run(&row.principal, row.toolset.as_ref())) else {

@@ -57,7 +57,7 @@ pub enum DeskError {
 impl From<Failed> for DeskError {
     fn from(failed: Failed) -> Self {
         match failed {
-            Failed::Refused(text) => Self::Refused(text),
+            Failed::Refused(text) | Failed::Faulty(_, text) => Self::Refused(text),
             Failed::Fault(fault) => Self::Fault(fault),
             Failed::Overtaken(StoreError::VersionConflict { expected, latest }) => {
                 Self::Overtaken { seen: expected, latest }

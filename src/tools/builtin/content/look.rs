@@ -90,6 +90,7 @@ impl Tools {
     pub(in crate::tools::builtin) async fn builtin_delete_content(&self, call: BuiltinCall) -> Handled {
         let Delete { kind, name } = parse(&call.arguments)?;
         let item = self.owned_content(&call.caller, kind, &name).await?;
+        call.expects(Some((item.latest_version, item.enabled)))?;
         let latest = self.store.get_content_version(&item.id, item.latest_version).await?;
         let (id, kind) = (item.id, kind.as_str());
         let detail = json!({"latest_version": item.latest_version});

@@ -13,9 +13,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::written::{deed, made_content};
-use super::{BuiltinCall, Failed, Handled, SAVED, parse};
+use super::{BuiltinCall, Failed, Handled, SAVED, missing, parse};
 use crate::model::{
-    About, CallReply, Caller, ContentDefinition, ContentFile, ContentItem, ContentKind, ContentVersion, VersionNumber,
+    About, CallReply, Caller, ContentDefinition, ContentFile, ContentItem, ContentKind, ContentVersion, Fault,
+    VersionNumber,
 };
 use crate::store::{AuditEntry, NewContent, NewContentVersion, NewFile, Store};
 use crate::tools::authoring::Draft;
@@ -64,7 +65,7 @@ impl Tools {
         refuse_both(&change)?;
         let before = self.latest_content(&call.caller, ContentKind::Resource, &draft.uri).await?;
         let wanted = self.resource_from(draft, before.as_ref()).await?;
-        self.save_content(&call.caller, wanted).await
+        self.save_content(&call, wanted).await
     }
 
     pub(super) async fn builtin_save_prompt(&self, call: BuiltinCall) -> Handled {
@@ -77,7 +78,7 @@ impl Tools {
         refuse_both(&change)?;
         let before = self.latest_content(&call.caller, ContentKind::Prompt, &draft.name).await?;
         let wanted = self.prompt_from(draft, before.as_ref()).await?;
-        self.save_content(&call.caller, wanted).await
+        self.save_content(&call, wanted).await
     }
 
     pub(super) async fn builtin_save_skill(&self, call: BuiltinCall) -> Handled {
@@ -87,7 +88,7 @@ impl Tools {
             (Some(markdown), _) => {
                 refuse_both(&change)?;
                 let wanted = self.skill_from(draft, markdown)?;
-                self.save_content(&call.caller, wanted).await
+                self.save_content(&call, wanted).await
             }
             (None, Some(name)) => self.change_content(&call, ContentKind::Skill, &name, change).await,
             (None, None) => Err(Failed::Refused(schemas::nothing_given(ContentKind::Skill).to_owned())),
@@ -110,7 +111,8 @@ impl Tools {
     }
 
     /// Saves content as a new item, or as the next version of one that is the caller's.
-    async fn save_content(&self, caller: &Caller, wanted: Wanted) -> Handled {
+    async fn save_content(&self, call: &BuiltinCall, wanted: Wanted) -> Handled {
+        let caller = &call.caller;
         let Wanted { name, definition, files, enabled, understood, warnings } = wanted;
         let kind = definition.kind();
         let existing = self.store.get_content(kind, &name).await?;
@@ -119,6 +121,7 @@ impl Tools {
         {
             return Err(taken(kind, &name));
         }
+        call.expects(existing.as_ref().map(|item| (item.latest_version, item.enabled)))?;
         let kept = match &existing {
             Some(item) => self.content_version(item, item.latest_version).await?.definition.about().tags.clone(),
             None => Vec::new(),
@@ -178,6 +181,7 @@ impl Tools {
             return Err(Failed::Refused(schemas::nothing_given(kind).to_owned()));
         }
         let item = self.owned_content(&call.caller, kind, name).await?;
+        call.expects(Some((item.latest_version, item.enabled)))?;
         let version = self.content_version(&item, change.from_version.unwrap_or(item.latest_version)).await?;
         let mut saved = Saved { item, version, verb: "Switched" };
         if let Some(number) = change.from_version {
@@ -225,13 +229,13 @@ impl Tools {
 
     /// The caller's own content of that name; anybody's for an administrator.
     async fn owned_content(&self, caller: &Caller, kind: ContentKind, name: &str) -> Result<ContentItem, Failed> {
-        let missing = || {
+        let gone = || {
             let kind = kind.as_str();
-            Failed::Refused(format!("there is no {kind} `{name}`; omniforge_list_content shows what there is"))
+            missing(format!("there is no {kind} `{name}`; omniforge_list_content shows what there is"))
         };
         let item = self.store.get_content(kind, name).await?.filter(|item| caller.sees(&item.owner));
-        let item = item.ok_or_else(missing)?;
-        if self.content_is_inside(caller, &item).await? { Ok(item) } else { Err(missing()) }
+        let item = item.ok_or_else(gone)?;
+        if self.content_is_inside(caller, &item).await? { Ok(item) } else { Err(gone()) }
     }
 
     async fn content_is_inside(&self, caller: &Caller, item: &ContentItem) -> Result<bool, Failed> {
@@ -246,7 +250,7 @@ impl Tools {
         let found = self.store.get_content_version(&item.id, number).await?;
         found.ok_or_else(|| {
             let (kind, name) = (item.kind.as_str(), &item.name);
-            Failed::Refused(format!(
+            missing(format!(
                 "the {kind} `{name}` has no version {number}; omniforge_list_content with its name lists them"
             ))
         })
@@ -284,10 +288,10 @@ impl Tools {
 }
 
 fn taken(kind: ContentKind, name: &str) -> Failed {
-    Failed::Refused(format!(
-        "`{name}` is taken by a {} of somebody else, or outside your toolset; choose another",
-        kind.as_str()
-    ))
+    Failed::Faulty(
+        Fault::Taken,
+        format!("`{name}` is taken by a {} of somebody else, or outside your toolset; choose another", kind.as_str()),
+    )
 }
 
 fn refuse_both(change: &Change) -> Result<(), Failed> {
