@@ -196,37 +196,6 @@ impl<End: Clone> LiveRun<End> {
         self.change();
     }
 
-    /// The events from this number on, as far as they are kept, and the number of the next one.
-    pub fn heard(&self, from: usize) -> (Vec<RunEvent>, usize) {
-        self.state().heard.from(from)
-    }
-
-    /// Changes whenever there is an event, a question, an answer or its end.
-    pub fn watch(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// What it ended with, once it has.
-    pub fn ended(&self) -> Option<End> {
-        self.state().end.clone()
-    }
-
-    fn show(&self, state: &mut State<End>, event: &RunEvent) {
-        if state.past.len() == PAST {
-            state.past.pop_front();
-        }
-        state.past.push_back(event.clone());
-        // Nobody looking on is no error.
-        let _ = self.news.send(event.clone());
-    }
-
-    /// What it said last, what it says from now on, and its end. Looking on takes nothing from whoever listens, and nobody
-    /// waits for those who look on.
-    pub fn look_on(&self) -> (Vec<RunEvent>, broadcast::Receiver<RunEvent>, CancellationToken) {
-        let state = self.state();
-        (state.past.iter().cloned().collect(), self.news.subscribe(), self.over.clone())
-    }
-
     /// Asks for these, by key (`""`: any), and waits for all answers; they come under the keys that were given. A recorded
     /// answer is taken where it `fits` its request.
     ///
@@ -418,5 +387,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 mod heard;
+mod onlookers;
 #[cfg(test)]
 mod tests;
