@@ -42,10 +42,7 @@ async fn states(server: &Server) -> Vec<(String, String)> {
     };
     page.split("<th scope=\"row\"")
         .skip(1)
-        .map(|row| {
-            let badge = between(row, "<span class=\"badge", "/span>");
-            (between(row, "<bdi>", "</bdi>"), between(&badge, ">", "<"))
-        })
+        .map(|row| (between(row, "<bdi>", "</bdi>"), between(row, "<span class=\"vh\">", "</span>")))
         .collect()
 }
 
@@ -61,7 +58,7 @@ async fn the_page_tells_the_state_of_every_tool() {
     }
     server.create(json!({"name": "plain", "code": code})).await;
     let owned = |states: [(&str, &str); 3]| states.map(|(name, state)| (name.to_owned(), state.to_owned()));
-    let expected = owned([("plain", "Enabled"), ("slow", "Needs approval"), ("off", "Off")]);
+    let expected = owned([("plain", "Ready"), ("slow", "Needs approval"), ("off", "Off")]);
     assert_eq!(states(&server).await, expected);
     drop(server);
     // What was saved under a laxer policy waits under a stricter one, and the page says so.
@@ -100,7 +97,8 @@ async fn environments_are_cleared_away_once_no_tool_needs_them() {
 async fn an_environment_that_a_run_uses_is_never_removed_by_another_process() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join("environments").join(name);
-    let server = Server::start_on(dir.path(), &[]);
+    // An interpreter that waits for calls uses its environment, too.
+    let server = Server::start_on(dir.path(), &["--warm", "off"]);
     let code = "import time\n\ndef main(long: bool = False):\n    time.sleep(50 * long)\n";
     let tool = |name: &str, package: &str| json!({"name": name, "code": code, "dependencies": [package]});
     let used = installed(&server, dir.path(), tool("used", "six==1.16.0")).await;
@@ -208,7 +206,7 @@ async fn a_failing_build_leaves_the_last_good_version_serving() {
     assert_eq!(server.call("tool", json!({})).await, ("1.16.0".to_owned(), false));
     let (words, serving, latest) = status(&server, "tool").await;
     assert!(words.starts_with("failed: ") && (serving, latest) == (json!(1), json!(2)), "{words}");
-    assert_eq!(states(&server).await, [("tool".to_owned(), "Failed".to_owned())]);
+    assert_eq!(states(&server).await, [("tool".to_owned(), "Install failed".to_owned())]);
     drop(server);
     // Whatever was in the way is gone: the next start goes on with it.
     let server = Server::start_on(dir.path(), &[]);
@@ -251,7 +249,7 @@ async fn the_page_shows_what_is_being_installed() {
     let tool = json!({"name": "tool", "code": VERSION, "dependencies": ["six==1.16.0"]});
     let name = installed(&server, dir.path(), tool).await;
     let state = |words: &str| [("tool".to_owned(), words.to_owned())];
-    assert_eq!(states(&server).await, state("Enabled"));
+    assert_eq!(states(&server).await, state("Ready"));
     // As if another process were building it.
     let lock = File::options().write(true).open(dir.path().join("environments/locks").join(&name)).unwrap();
     lock.lock().unwrap();
@@ -260,12 +258,12 @@ async fn the_page_shows_what_is_being_installed() {
     let mut shown = states(&server).await;
     for _ in 0..100 {
         // The install begins beside the reply.
-        if shown == state("Enabled") {
+        if shown == state("Ready") {
             shown = states(&server).await;
         }
     }
     assert_eq!(shown, state("Installing"));
     lock.unlock().unwrap();
     assert_eq!(server.call("tool", json!({})).await, ("1.16.0".to_owned(), false));
-    assert_eq!(states(&server).await, state("Enabled"));
+    assert_eq!(states(&server).await, state("Ready"));
 }

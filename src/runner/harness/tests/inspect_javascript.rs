@@ -44,7 +44,8 @@ fn comments_and_patterns_give_description_and_schema() {
             "map": {"type": "object", "additionalProperties": {"type": "number"}}},
             "required": ["name", "mode"], "additionalProperties": false},
         "output_schema": null, "description": "Greets people.", "dependencies": [], "requires_python": null,
-        "imports": ["@s/p", "fs", "lodash"], "third_party": ["@s/p", "lodash"], "warnings": []})
+        "imports": ["@s/p", "fs", "lodash"], "third_party": ["@s/p", "lodash"], "preload": [["fs", []]],
+        "warnings": []})
     );
     let pattern = inspected(
         "javascript",
