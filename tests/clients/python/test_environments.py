@@ -263,34 +263,36 @@ def test_a_failed_change_of_packages_keeps_the_tool_serving(server):
 
 
 @pytest.mark.anyio
-async def test_a_call_that_waits_for_its_environment_says_so(server, mode):
-    tool, before, beats, enough = free_name("told"), environments(server), [], anyio.Event()
-    version = "1.14.0" if mode == "auto" else "1.15.0"
-    code = "import six\n\ndef main(ctx):\n    ctx.progress(1, 2, 'half')\n    return six.__version__\n"
-    server.create(tool, code, dependencies=[f"six=={version}"])
-    assert server.call(tool).text == version
-    (name,) = environments(server) - before
+async def test_a_call_that_waits_for_its_environment_says_so(tmp_path, mode):
+    # An interpreter that waits for calls would answer without the environment that this takes away.
+    with running(tmp_path, "--warm", "off") as server:
+        tool, before, beats, enough = free_name("told"), environments(server), [], anyio.Event()
+        version = "1.14.0" if mode == "auto" else "1.15.0"
+        code = "import six\n\ndef main(ctx):\n    ctx.progress(1, 2, 'half')\n    return six.__version__\n"
+        server.create(tool, code, dependencies=[f"six=={version}"])
+        assert server.call(tool).text == version
+        (name,) = environments(server) - before
 
-    async def heard(progress, total, message):
-        beats.append((progress, total, message))
-        if len(beats) == 2:
-            enough.set()
+        async def heard(progress, total, message):
+            beats.append((progress, total, message))
+            if len(beats) == 2:
+                enough.set()
 
-    results = []
+        results = []
 
-    async def call(connection):
-        results.append(await connection.call(tool, progress_callback=heard))
+        async def call(connection):
+            results.append(await connection.call(tool, progress_callback=heard))
 
-    async with connect(server, mode) as connection, anyio.create_task_group() as tasks:
-        with building(server, name):
-            tasks.start_soon(call, connection)
-            with anyio.fail_after(30):
-                await enough.wait()
-            assert not results
-    assert results[0].text == version
-    assert [message for *_, message in beats][:2] == [
-        "waiting to install the dependencies",
-        "waiting to install the dependencies (5 s)",
-    ]
-    assert beats[-1] == (1, 2, "half")
-    assert [progress for progress, *_ in beats] == sorted({progress for progress, *_ in beats})
+        async with connect(server, mode) as connection, anyio.create_task_group() as tasks:
+            with building(server, name):
+                tasks.start_soon(call, connection)
+                with anyio.fail_after(30):
+                    await enough.wait()
+                assert not results
+        assert results[0].text == version
+        assert [message for *_, message in beats][:2] == [
+            "waiting to install the dependencies",
+            "waiting to install the dependencies (5 s)",
+        ]
+        assert beats[-1] == (1, 2, "half")
+        assert [progress for progress, *_ in beats] == sorted({progress for progress, *_ in beats})
