@@ -12,7 +12,7 @@ use super::doors::{Bearer, StoreReady};
 use crate::api::{self, ApiState};
 use crate::auth::{Lifetime, TokenRequest};
 use crate::config::{AuthMode, Settings};
-use crate::http::{self, HttpOptions};
+use crate::http::{self, HttpOptions, TrustedProxies};
 use crate::lifecycle::Lifecycle;
 use crate::model::{SandboxLevel, Scope, Scopes};
 use crate::runner::Spawner;
@@ -90,7 +90,9 @@ fn router(app: &App, settings: &Settings, listen: std::net::SocketAddr) -> anyho
     let tools = Arc::new(app.tools.clone());
     let others = web::router(pages.clone()).merge(api::router(api));
     let routes = http::router(tools, identify, options, &app.lifecycle, others)?;
-    Ok(web::error_pages(pages, routes))
+    let routes = web::error_pages(pages, routes);
+    let trusted = TrustedProxies::new(settings.trusted_proxies.clone());
+    Ok(http::behind_proxy(routes, settings.public_url.as_deref(), trusted))
 }
 
 /// The first signal ends streams, refuses new calls and drains the running ones; a second one kills those at once, a

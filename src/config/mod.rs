@@ -114,6 +114,8 @@ pub struct Settings {
     pub approval: ApprovalPolicy,
     /// Further `Host` values that are served.
     pub allowed_hosts: Vec<String>,
+    /// Reverse proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// Origins of browsers' pages that may call.
     pub allowed_origins: Vec<String>,
     /// The interpreters, where the first on PATH is not wanted.
@@ -209,6 +211,7 @@ impl Settings {
             warm: one_of("warm", options.warm.as_deref(), &[("on", true), ("off", false)])?,
             approval,
             allowed_hosts: options.allowed_hosts.unwrap_or_default().0,
+            trusted_proxies: network::ranges("trusted_proxies", options.trusted_proxies)?,
             allowed_origins: options.allowed_origins.unwrap_or_default().0,
             python: options.python,
             node: options.node,
@@ -222,7 +225,7 @@ impl Settings {
             environments_max_bytes: mebibytes("environments_max_mb", options.environments_max_mb, 20_480)?,
             environment_keep: days(options.environment_keep_days.unwrap_or(30)),
             offline: options.offline.unwrap_or(false),
-            network_private_allow: network::private_allow(options.network_private_allow)?,
+            network_private_allow: network::ranges("network_private_allow", options.network_private_allow)?,
             network_hosts: network::hosts(options.network_hosts)?,
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             strict_arguments: options.strict_arguments.unwrap_or(false),

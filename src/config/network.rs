@@ -8,12 +8,12 @@ use ipnet::IpNet;
 use super::{ConfigError, List};
 use crate::model::{HostPattern, NetworkEntry};
 
-/// Ranges of internal addresses.
-pub(super) fn private_allow(given: Option<List>) -> Result<Vec<IpNet>, ConfigError> {
+/// Ranges of addresses, the value of this setting.
+pub(super) fn ranges(name: &'static str, given: Option<List>) -> Result<Vec<IpNet>, ConfigError> {
     let range = |text: &String| {
         let single = || text.parse::<IpAddr>().map(IpNet::from).ok();
         text.parse().ok().or_else(single).ok_or_else(|| ConfigError::Value {
-            name: "network_private_allow",
+            name,
             value: text.clone(),
             expected: "a range of addresses, such as 10.1.0.0/16 or fd00:1::/32, or one address".to_owned(),
         })
@@ -48,15 +48,15 @@ mod tests {
 
     #[test]
     fn ranges_and_names_are_read_and_others_are_told_what_would_be_right() {
-        let ranges = private_allow(list(&["10.1.0.0/16", "192.168.1.5", "fd00::/8"])).unwrap();
+        let found = ranges("network_private_allow", list(&["10.1.0.0/16", "192.168.1.5", "fd00::/8"])).unwrap();
         assert_eq!(
-            ranges.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            found.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["10.1.0.0/16", "192.168.1.5/32", "fd00::/8"]
         );
         let names = hosts(list(&["DB.Internal=10.1.2.3"])).unwrap();
         assert_eq!(names.get("db.internal"), Some(&"10.1.2.3".parse().unwrap()));
         for wrong in ["10.0.0.0/33", "inner", ""] {
-            let error = private_allow(list(&[wrong])).unwrap_err().to_string();
+            let error = ranges("network_private_allow", list(&[wrong])).unwrap_err().to_string();
             assert!(error.contains("10.1.0.0/16"), "{error}");
         }
         for wrong in ["a.example", "a.example=b", "10.0.0.1=10.0.0.2", "*.a.example=10.0.0.1", "a.example:1=10.0.0.1"] {

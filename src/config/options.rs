@@ -66,6 +66,8 @@ options! {
     approval / "OMNIFORGE_APPROVAL": String, "POLICY";
     /// Further Host values to serve, such as tools.example.com
     allowed_hosts / "OMNIFORGE_ALLOWED_HOSTS": List, "HOST";
+    /// Reverse proxies that say whom they speak for, such as 10.1.0.0/16 [default: none]
+    trusted_proxies / "OMNIFORGE_TRUSTED_PROXIES": List, "RANGE";
     /// Origins of web pages that may call, such as https://app.example.com
     allowed_origins / "OMNIFORGE_ALLOWED_ORIGINS": List, "ORIGIN";
     /// The Python interpreter [default: the first python3 on PATH]

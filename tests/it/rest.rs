@@ -268,3 +268,25 @@ async fn the_document_names_what_there_is_under_the_prefix() {
     let none = server.client.get(format!("{}/openapi.json", server.url)).send().await.unwrap();
     assert_eq!(none.status(), 401);
 }
+
+#[tokio::test]
+async fn everything_answers_under_the_prefix_and_only_trusted_proxies_name_the_client() {
+    let dir = tempfile::tempdir().unwrap();
+    for (trusted, source) in [("127.0.0.0/8", "203.0.113.9"), ("10.0.0.0/8", "127.0.0.1")] {
+        let options = ["--public-url", "https://forge.example/x", "--trusted-proxies", trusted];
+        let mut server = Server::start_on(dir.path(), &options);
+        server.path = "/x/mcp".to_owned();
+        server.create(json!({"name": "t", "code": "def main():\n    return 1\n", "replace": true})).await;
+        assert_eq!(call(&server, "/x/tools/t", "").await.1["result"], 1);
+        assert_eq!(call(&server, "/tools/t", "").await.1["result"], 1);
+        assert_eq!(get(&server, "/xy/openapi.json").await.0, 404);
+        let discovery = server.client.get(format!("{}/x/.well-known/mcp.json", server.url));
+        let discovery: Value = discovery.header("Host", "forge.example").send().await.unwrap().json().await.unwrap();
+        assert_eq!(discovery["transports"][0]["url"], "https://forge.example/x/mcp");
+        let forwarded = [("X-Forwarded-For", "198.51.100.7, 203.0.113.9"), ("If-Match", "*")];
+        assert_eq!(send(&server, Method::DELETE, "/x/api/v1/tools/t", None, &forwarded).await.status(), 200);
+        server.token = server.ready["admin_token"].as_str().unwrap().to_owned();
+        let (_, log) = get(&server, "/x/api/v1/audit?action=tool.delete&limit=1").await;
+        assert_eq!(log["entries"][0]["source"], source, "{log}");
+    }
+}
