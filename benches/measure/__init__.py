@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import math
 import os
 import pathlib
 import shutil
@@ -10,17 +9,17 @@ import subprocess
 import time
 import urllib.parse
 
+from .figures import REFERENCE_START, Figures, quantile  # noqa: F401
+
 # Rounds of what is quick to measure; fewer for a first look.
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "200"))
-# What `python3 -I -S -c pass` took, in milliseconds, on the machine for which promises in milliseconds were made.
-REFERENCE_START = 6.33
 
 
 class Server:
-    """The server that `scripts/with-server` started, over one kept-alive connection."""
+    """A server, by default the one that `scripts/with-server` started, over one kept-alive connection."""
 
-    def __init__(self):
-        address = urllib.parse.urlsplit(os.environ["OMNIFORGE_URL"])
+    def __init__(self, url=None, token=None):
+        address = urllib.parse.urlsplit(url or os.environ["OMNIFORGE_URL"])
         self._connection = http.client.HTTPConnection(address.hostname, address.port, timeout=120)
         self._connection.connect()
         # Else the request's head waits for its body.
@@ -29,12 +28,16 @@ class Server:
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "MCP-Protocol-Version": "2025-11-25",
-            "Authorization": "Bearer " + os.environ["OMNIFORGE_TOKEN"],
+            "Authorization": "Bearer " + (token or os.environ["OMNIFORGE_TOKEN"]),
         }
 
     def call(self, tool, **arguments):
         """Calls a tool: the result, and the milliseconds from the request to the whole reply."""
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+        return self.ask("tools/call", name=tool, arguments=arguments)
+
+    def ask(self, method, **params):
+        """Asks for something: the result, and the milliseconds from the request to the whole reply."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         body = json.dumps(message).encode()
         started = time.perf_counter()
         self._connection.request("POST", "/mcp", body, self._headers)
@@ -46,7 +49,7 @@ class Server:
                 break
         answer = json.loads(reply)
         if "result" not in answer:
-            raise SystemExit(f"the call of {tool} failed: {answer}")
+            raise SystemExit(f"{method} of {params.get('name', 'nothing')} failed: {answer}")
         return answer["result"], took
 
     def save(self, name, code, **fields):
@@ -82,39 +85,3 @@ def spawn(*command):
     if status != 0:
         raise SystemExit(f"{command} ended with status {status}")
     return took
-
-
-def quantile(samples, part):
-    """The value below which that part of the samples lies."""
-    ordered = sorted(samples)
-    return ordered[min(len(ordered) - 1, math.floor(part * len(ordered)))]
-
-
-class Figures:
-    """Prints figures and remembers whether all promises held."""
-
-    def __init__(self):
-        self.held = True
-
-    def milliseconds(self, name, samples, at_most=None):
-        """A median with its spread; with `at_most`, a promise. Returns the median."""
-        median = quantile(samples, 0.5)
-        spread = f"quartiles {quantile(samples, 0.25):.2f} to {quantile(samples, 0.75):.2f}, n = {len(samples)}"
-        self._print(name, f"{median:8.2f} ms", spread, at_most is None or median <= at_most, at_most and f"{at_most} ms")
-        return median
-
-    def ratio(self, name, value, at_most=None):
-        """How often one figure goes into another; with `at_most`, a promise."""
-        promise = at_most and f"{at_most:.2f} ×"
-        self._print(name, f"{value:8.2f} ×", None, at_most is None or value <= at_most, promise)
-
-    def _print(self, name, value, spread, held, promise):
-        facts = [spread] if spread else []
-        if promise:
-            facts.append(f"promised: at most {promise}" + ("" if held else ", BROKEN"))
-        print(f"{name:<60} {value}" + (f"  ({'; '.join(facts)})" if facts else ""), flush=True)
-        self.held = self.held and held
-
-    def exit(self):
-        """Ends the program: 1 when a promise was broken."""
-        raise SystemExit(0 if self.held else 1)
