@@ -59,7 +59,7 @@ class Target:
     def call(self, tool="echo", **how):
         """Load of calls of a tool that gives a text back."""
         params = {"name": tool, "arguments": {"text": "the text"}}
-        return self.load("tools/call", params, '"text":"the text"', **how)
+        return self.load("tools/call", params, '"the text"', **how)
 
 
 def ours():
