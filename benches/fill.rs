@@ -33,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
             serving: Serving::Now,
         };
         let name = ToolName::parse(&format!("tool_{number:05}"))?;
-        store.create_tool(&NewTool { name, owner: owner.id.clone(), enabled: true, version }).await?;
+        store.create_tool(&NewTool { name, owner: owner.id.clone(), enabled: true, version, toolset: None }).await?;
     }
     store.close().await?;
     Ok(())
