@@ -84,7 +84,7 @@ impl Front {
 
     /// Hands a request on to its session. The stream is there at once, so that the next request need not wait for it.
     async fn begin(&self, visit: &Visit, bytes: &Bytes, request: &Request<'_>) -> Response {
-        let (body, arguments) = request.without_arguments(bytes);
+        let (body, arguments) = request.for_the_protocol_layer(bytes);
         answer::adopt(self.server.stateful(visit.forward(body, arguments, false)).await)
     }
 

@@ -69,7 +69,7 @@ impl Front {
         match visit.session_id() {
             None => self.alone(visit, bytes, request, era(visit)).await,
             Some(id) if self.server.session(id, &visit.caller.holder()).is_some() => {
-                let (body, arguments) = request.without_arguments(bytes);
+                let (body, arguments) = request.for_the_protocol_layer(bytes);
                 let forward = visit.forward(body, arguments, !visit.accepts_stream());
                 let server = self.server.clone();
                 // The session hears logs unless it says otherwise; its calls live in it, not in their connections.
@@ -128,8 +128,8 @@ impl Front {
         };
         let (body, arguments) = match &called {
             // The protocol layer compares the arguments with the headers.
-            Some(_) => (bytes.clone(), request.without_arguments(bytes).1),
-            None => request.without_arguments(bytes),
+            Some(_) => (bytes.clone(), request.for_the_protocol_layer(bytes).1),
+            None => request.for_the_protocol_layer(bytes),
         };
         let forward = visit.forward(body, arguments, !visit.accepts_stream());
         let server = self.server.clone();

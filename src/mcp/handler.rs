@@ -20,6 +20,7 @@ use super::call::{self, Route};
 use super::changes::{Changes, Subscriptions};
 use super::era::Era;
 use super::listing::Pages;
+use super::peek::LISTEN;
 use super::{Identity, error, news, tasks};
 use crate::model::{Caller, LogLevel, PrincipalId};
 use crate::tools::{ContentList, Domain};
@@ -360,8 +361,12 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if request.method == LISTEN && request.params.as_ref().is_some_and(|params| params["notifications"].is_array())
+        {
+            return self.listen_to_tasks(&request, context).await;
+        }
         const KNOWN: [&str; 18] = [
             "tools/list",
             "tools/call",
@@ -377,7 +382,7 @@ impl ServerHandler for Handler {
             "skills/list",
             "skills/get",
             "logging/setLevel",
-            "subscriptions/listen",
+            LISTEN,
             "tasks/get",
             "tasks/update",
             "tasks/cancel",

@@ -146,7 +146,7 @@ impl Ids {
 }
 
 fn read_request(bytes: &Bytes, request: &Request<'_>) -> Result<RxJsonRpcMessage<RoleServer>, Refusal> {
-    let (body, arguments) = request.without_arguments(bytes);
+    let (body, arguments) = request.for_the_protocol_layer(bytes);
     let mut message: ClientJsonRpcMessage = serde_json::from_slice(&body)
         .map_err(|error| Refusal::request(format!("not a request: {error}")).with_id(Some(request.id)))?;
     if let (ClientJsonRpcMessage::Request(request), Some(arguments)) = (&mut message, arguments) {

@@ -10,6 +10,7 @@ mod changes;
 mod era;
 mod error;
 pub mod flight;
+mod followed;
 mod handler;
 pub mod inbox;
 mod listing;

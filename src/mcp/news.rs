@@ -8,7 +8,7 @@ use rmcp::model::{ErrorData, SubscriptionFilter};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio_util::sync::CancellationToken;
 
-use super::changes::{Interest, Subscriptions, URIS};
+use super::changes::{Interest, Listener, Subscriptions, URIS};
 use super::handler::{Handler, Link};
 use crate::tools::Subject;
 
@@ -20,21 +20,29 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 }
 
 impl Handler {
-    /// Brings a subscription its news until it is cancelled or the server shuts down.
-    pub(super) async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let accepted = context.accepted();
+    /// The changes that a subscription with this filter hears of.
+    pub(super) fn changes_for(
+        &self,
+        accepted: &SubscriptionFilter,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Listener, ErrorData> {
         let lists = [
             (Subject::Tools, accepted.tools_list_changed),
             (Subject::Prompts, accepted.prompts_list_changed),
             (Subject::Resources, accepted.resources_list_changed),
         ];
         let interest = Interest {
-            principal: self.caller(context.request_context())?.principal.clone(),
+            principal: self.caller(context)?.principal.clone(),
             lists: lists.into_iter().filter(|(_, wanted)| *wanted == Some(true)).map(|(list, _)| list).collect(),
             uris: Subscriptions::of(accepted.resource_subscriptions.iter().flatten().cloned()),
         };
         let told = Arc::new(AtomicU64::new(self.shared.changes.count()));
-        let mut changes = self.shared.changes.listener(told, interest);
+        Ok(self.shared.changes.listener(told, interest))
+    }
+
+    /// Brings a subscription its news until it is cancelled or the server shuts down.
+    pub(super) async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.changes_for(context.accepted(), context.request_context())?;
         let tell = async {
             while let Some(news) = changes.next().await {
                 for news in news {

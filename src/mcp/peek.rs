@@ -12,6 +12,9 @@ use super::era::Era;
 use super::refusal::Refusal;
 use crate::model::{Json, LogLevel};
 
+/// The method that opens a subscription.
+pub(super) const LISTEN: &str = "subscriptions/listen";
+
 /// What a body holds.
 pub enum Body<'a> {
     /// One message.
@@ -63,6 +66,9 @@ pub struct Params<'a> {
     /// `cursor`.
     #[serde(borrow, default, deserialize_with = "present")]
     pub cursor: Option<&'a RawValue>,
+    /// `notifications` of `subscriptions/listen`.
+    #[serde(borrow, default, deserialize_with = "present")]
+    notifications: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     level: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -104,6 +110,14 @@ struct Envelope<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
+}
+
+/// The part of a subscription's filter that an extension adds.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    task_ids: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -230,19 +244,19 @@ impl<'a> Request<'a> {
         self.params.cursor.is_none() && self.meta.progress_token.is_none()
     }
 
-    /// The body with empty arguments in place of the caller's, and those as they were written: the protocol layer would
-    /// round their numbers, and need not build them.
-    pub fn without_arguments(&self, body: &Bytes) -> (Bytes, Option<RawArguments>) {
-        let Some(arguments) = self.params.arguments.filter(|_| self.method == "tools/call") else {
-            return (body.clone(), None);
-        };
-        let text = arguments.get();
-        let raw = Some(RawArguments(Json::from(arguments.to_owned())));
-        // The text is borrowed from the body, so the difference of the addresses is its place there.
-        let start = (text.as_ptr() as usize).wrapping_sub(body.as_ptr() as usize);
-        match (body.get(..start), body.get(start.wrapping_add(text.len())..)) {
-            (Some(head), Some(tail)) => (Bytes::from([head, b"{}", tail].concat()), raw),
-            _ => (body.clone(), raw),
+    /// The body as the protocol layer gets it. Arguments are taken out of it as they were written: that layer would round
+    /// their numbers, and need not build them. A subscription's filter that names tasks is put into an array: that layer
+    /// has no room for them in its own type and hands over what it can't read.
+    pub fn for_the_protocol_layer(&self, body: &Bytes) -> (Bytes, Option<RawArguments>) {
+        if let Some(arguments) = self.params.arguments.filter(|_| self.method == "tools/call") {
+            let raw = Some(RawArguments(Json::from(arguments.to_owned())));
+            return (replace(body, arguments, |_| b"{}".to_vec()), raw);
+        }
+        match self.params.notifications {
+            Some(filter) if self.method == LISTEN && filter_of(filter).task_ids.is_some() => {
+                (replace(body, filter, |text| [b"[", text, b"]"].concat()), None)
+            }
+            _ => (body.clone(), None),
         }
     }
 
@@ -264,6 +278,7 @@ impl<'a> Request<'a> {
             }
             "logging/setLevel" => check_level("level", self.params.level.ok_or_else(|| missing("level"))?),
             "initialize" => self.check_initialize(),
+            LISTEN => self.params.notifications.map_or(Ok(()), check_filter),
             _ => Ok(()),
         }
     }
@@ -284,6 +299,30 @@ impl<'a> Request<'a> {
         }
         check_implementation("clientInfo", self.params.client_info.ok_or_else(|| missing("clientInfo"))?)
     }
+}
+
+/// The text of a value that is borrowed from the body gives way to another.
+fn replace(body: &Bytes, value: &RawValue, other: impl FnOnce(&[u8]) -> Vec<u8>) -> Bytes {
+    let text = value.get();
+    // The difference of the addresses is its place there.
+    let start = (text.as_ptr() as usize).wrapping_sub(body.as_ptr() as usize);
+    match (body.get(..start), body.get(start.wrapping_add(text.len())..)) {
+        (Some(head), Some(tail)) => Bytes::from([head, &other(text.as_bytes()), tail].concat()),
+        _ => body.clone(),
+    }
+}
+
+fn filter_of(filter: &RawValue) -> Filter<'_> {
+    serde_json::from_str(filter.get()).unwrap_or_default()
+}
+
+fn check_filter(filter: &RawValue) -> Result<(), Refusal> {
+    if kind(filter) != "an object" {
+        return Err(must_be("notifications", "an object", filter));
+    }
+    let Some(ids) = filter_of(filter).task_ids else { return Ok(()) };
+    let texts = serde_json::from_str::<Vec<Cow<'_, str>>>(ids.get());
+    texts.map(drop).map_err(|_| must_be("notifications.taskIds", "an array of strings", ids))
 }
 
 fn missing(member: &str) -> Refusal {
@@ -340,52 +379,4 @@ fn kind(value: &RawValue) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn code(body: &str) -> Option<i32> {
-        let fault = match read(body.as_bytes()) {
-            Ok(Body::One(Message::Request(request))) => request.fault,
-            Ok(_) => None,
-            Err(refused) => Some(refused),
-        };
-        fault.map(|refusal| refusal.code)
-    }
-
-    #[test]
-    fn what_is_malformed_gets_the_code_of_its_fault() {
-        for (body, expected) in [
-            (r#"{"jsonrpc":"2.0","id":1,"#, Some(-32700)),
-            ("42", Some(-32600)),
-            (r#"{"id":1,"method":"ping"}"#, Some(-32600)),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Some(-32600)),
-            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, Some(-32600)),
-            (r#"{"jsonrpc":"2.0","id":1}"#, Some(-32600)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#, Some(-32602)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}"#, Some(-32602)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":null}}"#, Some(-32602)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":1}}"#, Some(-32602)),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}"#, Some(-32602)),
-            (r#"{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}"#, None),
-            (r#"{"jsonrpc":"2.0","id":"","method":"ping"}"#, None),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#, None),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":1e999}}}"#, None),
-        ] {
-            assert_eq!(code(body), expected, "{body}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_carries_the_id_where_it_could_be_read() {
-        let refusal = read(br#"{"id":"a","method":"ping"}"#).err().unwrap();
-        assert_eq!(refusal.id.unwrap().get(), "\"a\"");
-    }
-
-    #[test]
-    fn arguments_are_left_as_they_were_written() {
-        let body = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0061","arguments":{"n":123456789012345678901234567890}}}"#;
-        let Ok(Body::One(Message::Request(request))) = read(body) else { panic!("not a request") };
-        assert_eq!(request.name().as_deref(), Some("a"));
-        assert_eq!(request.params.arguments.unwrap().get(), r#"{"n":123456789012345678901234567890}"#);
-    }
-}
+mod tests;

@@ -208,7 +208,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Leaves news for clients of every process: that a list, or what is read under a URI, is not what it was.
+    /// Leaves news for clients of every process: that a list, or what is read under each of these URIs, is not what it was.
     ///
     /// # Errors
     /// [`StoreError::Database`].
@@ -216,10 +216,12 @@ impl Store {
         &self,
         owner: &PrincipalId,
         subject: Option<Subject>,
-        uri: Option<&str>,
+        uris: impl Iterator<Item = Option<&str>>,
     ) -> Result<(), StoreError> {
         let mut transaction = self.write().await?;
-        tell(&mut transaction, owner, (subject, uri), self.clock.now()).await?;
+        for uri in uris {
+            tell(&mut transaction, owner, (subject, uri), self.clock.now()).await?;
+        }
         transaction.commit().await?;
         Ok(())
     }

@@ -232,6 +232,13 @@ pub trait Domain: Contents {
     /// [`CallError::InvalidParams`] when there is none of that id.
     async fn task(&self, caller: &Caller, id: &str) -> Result<TaskView, CallError>;
 
+    /// Waits until a task of the caller's is not as this view shows it; the new view. One that has ended stays as it is:
+    /// don't wait for it.
+    ///
+    /// # Errors
+    /// [`CallError::InvalidParams`] when there is no such task any more.
+    async fn task_changed(&self, caller: &Caller, view: &TaskView) -> Result<TaskView, CallError>;
+
     /// Answers what a task asks; keys that nothing waits under are ignored.
     ///
     /// # Errors

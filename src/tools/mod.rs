@@ -286,6 +286,10 @@ impl Domain for Tools {
         self.task_view(caller, id).await
     }
 
+    async fn task_changed(&self, caller: &Caller, view: &TaskView) -> Result<TaskView, CallError> {
+        self.task_view_after(caller, view).await
+    }
+
     async fn answer_task(&self, caller: &Caller, id: &str, answers: Map<String, Value>) -> Result<(), CallError> {
         self.answer_questions(caller, id, &answers).await
     }

@@ -1,5 +1,7 @@
 //! Runs as tasks (the `io.modelcontextprotocol/tasks` extension): over the run rows, so that they survive a restart.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::continuation::fitting;
@@ -9,6 +11,11 @@ use crate::model::{Caller, ClientFacts, Ending, RunId, RunRow};
 
 /// The extension's name.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// How often a task is looked at that this process does not run.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a run that has ended is given until its row says so.
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// Whether a client can be given tasks.
 pub fn supported(client: &ClientFacts) -> bool {
@@ -40,6 +47,29 @@ impl Tools {
         };
         let updated_at = row.ended_at.or(row.started_at).unwrap_or(row.queued_at);
         Ok(TaskView { run: row.id, created_at: row.queued_at, updated_at, state })
+    }
+
+    /// Waits until a task is not as this view shows it.
+    pub(super) async fn task_view_after(&self, caller: &Caller, seen: &TaskView) -> Result<TaskView, CallError> {
+        loop {
+            match self.live.get(seen.run, caller.sees_only()) {
+                Some(live) => {
+                    let mut changed = live.watch();
+                    let asks = match &seen.state {
+                        TaskState::InputRequired(questions) => questions.clone(),
+                        _ => Map::new(),
+                    };
+                    while live.ended().is_none() && live.questions() == asks && changed.changed().await.is_ok() {}
+                }
+                // It runs in another process, or its row is about to say how it ended.
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+            let view = self.task_view(caller, &seen.run.to_string()).await?;
+            if view != *seen {
+                return Ok(view);
+            }
+            tokio::time::sleep(SETTLE).await;
+        }
     }
 
     /// Hands a task what its client answers.

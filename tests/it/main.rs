@@ -18,6 +18,7 @@ mod saving;
 mod secrets;
 mod server;
 mod store_contract;
+mod tasks;
 mod tokens;
 mod toolsets;
 mod web;

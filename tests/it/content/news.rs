@@ -119,6 +119,21 @@ async fn scripts_say_what_has_changed() {
 }
 
 #[tokio::test]
+async fn what_many_notices_tell_of_comes_in_rounds_and_whole() {
+    let server = Server::start(&[]);
+    let code = "def main(ctx):\n    for number in range(300):\n        ctx.resource_updated(f'test://{number}')\n";
+    server.create(json!({"name": "many", "code": code})).await;
+    let uris: Vec<String> = (0..300).map(|number| format!("test://{number}")).collect();
+    let mut events = subscribe(&server, json!({"resourceSubscriptions": &uris})).await;
+    server.call("many", json!({})).await;
+    let mut told = std::collections::HashSet::new();
+    while told.len() < uris.len() {
+        told.insert(events.next().await.unwrap()["params"]["uri"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told, uris.into_iter().collect());
+}
+
+#[tokio::test]
 async fn another_process_on_the_same_data_is_heard_too() {
     let dir = tempfile::tempdir().unwrap();
     let (here, there) = (Server::start_on(dir.path(), &[]), Server::start_on(dir.path(), &[]));

@@ -234,6 +234,10 @@ impl Domain for Fixture {
         Err(CallError::InvalidParams(format!("there is no task `{id}`")))
     }
 
+    async fn task_changed(&self, _: &Caller, view: &TaskView) -> Result<TaskView, CallError> {
+        Err(CallError::InvalidParams(format!("there is no task `{}`", view.run)))
+    }
+
     async fn answer_task(&self, _: &Caller, id: &str, _: Map<String, Value>) -> Result<(), CallError> {
         Err(CallError::InvalidParams(format!("there is no task `{id}`")))
     }
