@@ -18,7 +18,7 @@ use crate::model::SandboxLevel;
 use crate::runner::{EnvironmentOptions, Environments, NetworkOptions, Runner, RunnerOptions, Spawner};
 use crate::store::{AuditEntry, Instance, Store};
 use crate::tools::{Parts, Tools, ToolsOptions};
-use crate::trust::{Approvals, OperatorKey, Policy, Refusals, Secrets, ServerKey};
+use crate::trust::{Approvals, CREDENTIALS, OperatorKey, Policy, Refusals, Secrets, ServerKey};
 
 pub use serve::{ServeOutput, serve, stop_on_signal};
 use upkeep::Keeper;
@@ -59,8 +59,8 @@ impl App {
         let store = Store::open(&settings.data_dir, clock.clone()).await?;
         let key = ServerKey::open(&store, &operator).await?;
         let auth = match settings.auth {
-            AuthMode::Token => Auth::new(store.clone()).await?,
-            AuthMode::None => Auth::anonymous(store.clone()).await?,
+            AuthMode::Token => Auth::new(store.clone(), key.derive(CREDENTIALS)).await?,
+            AuthMode::None => Auth::anonymous(store.clone(), key.derive(CREDENTIALS)).await?,
         };
         let lifecycle = Lifecycle::new(settings.drain);
         let (refusals, writer) = Refusals::new();

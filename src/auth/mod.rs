@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::model::{Caller, PrincipalId, Scope, Scopes, Timestamp, ToolsetId};
 use crate::store::{AuditEntry, Hash, Principal, PrincipalKind, Store, StoreError, Token};
 use attempts::Attempts;
+use secret::CredentialKey;
 use uses::Uses;
 
 pub use error::AuthError;
@@ -50,6 +51,7 @@ pub struct Auth {
     /// Raised by each revocation. It is part of the cache's key, because an `invalidate` loses to a load in flight.
     generation: Arc<AtomicU64>,
     cache: Cache<(u64, Hash), Arc<Known>>,
+    key: CredentialKey,
     uses: Uses,
     attempts: Attempts,
 }
@@ -63,11 +65,12 @@ struct Known {
 }
 
 impl Auth {
-    /// Requires credentials. Makes the principals `owner` and `local` when the store has none yet.
+    /// Requires credentials, whose hashes are keyed with `key`: the server's, for this purpose. Makes the principals `owner`
+    /// and `local` when the store has none yet.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn new(store: Store) -> Result<Self, StoreError> {
+    pub async fn new(store: Store, key: [u8; 32]) -> Result<Self, StoreError> {
         let (owner, first_start) = store.ensure_principal(OWNER, PrincipalKind::Person).await?;
         let (local, _) = store.ensure_principal(LOCAL, PrincipalKind::Local).await?;
         let cache = Cache::builder().max_capacity(CACHED_TOKENS).time_to_live(CACHED_FOR).build();
@@ -80,6 +83,7 @@ impl Auth {
             ephemeral: Arc::default(),
             generation: Arc::default(),
             cache,
+            key: CredentialKey(key),
             uses: Uses::default(),
             attempts: Attempts::default(),
         })
@@ -91,8 +95,26 @@ impl Auth {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn anonymous(store: Store) -> Result<Self, StoreError> {
-        Ok(Self { anonymous: true, ..Self::new(store).await? })
+    pub async fn anonymous(store: Store, key: [u8; 32]) -> Result<Self, StoreError> {
+        Ok(Self { anonymous: true, ..Self::new(store, key).await? })
+    }
+
+    /// The owner, acting from the command line of the machine itself, where nothing else of this is needed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn owner_at(store: &Store, scopes: Scopes) -> Result<Caller, StoreError> {
+        let (owner, _) = store.ensure_principal(OWNER, PrincipalKind::Person).await?;
+        Ok(caller(&owner, scopes).from_source(Some("cli")))
+    }
+
+    /// The principal of stdio, in the same way.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn local_at(store: &Store, scopes: Scopes) -> Result<Caller, StoreError> {
+        let (local, _) = store.ensure_principal(LOCAL, PrincipalKind::Local).await?;
+        Ok(caller(&local, scopes).from_source(Some("cli")))
     }
 
     /// Whether requests need no credential.
@@ -149,10 +171,9 @@ impl Auth {
 
     /// The token with this id, if this is its secret.
     async fn find(&self, id: &str, secret: &str) -> Result<(Arc<Known>, Lifetime), AuthError> {
-        let secret_hash = secret::hash(secret);
         let ephemeral = self.ephemeral().get(id).cloned();
         if let Some(known) = ephemeral {
-            return if secret::same(&known.secret_hash, &secret_hash) {
+            return if self.is_secret_of(&known.token, secret, &known.secret_hash) {
                 Ok((Arc::new(known), Lifetime::Process))
             } else {
                 Err(AuthError::Invalid)
@@ -163,12 +184,17 @@ impl Auth {
             return Ok((known, Lifetime::Stored));
         }
         let (token, principal, stored_hash) = self.store.find_token(id).await?.ok_or(AuthError::Invalid)?;
-        if !secret::same(&stored_hash, &secret_hash) {
+        if !self.is_secret_of(&token, secret, &stored_hash) {
             return Err(AuthError::Invalid);
         }
-        let known = Arc::new(Known { token, principal_name: principal.name, secret_hash });
+        let known = Arc::new(Known { token, principal_name: principal.name, secret_hash: stored_hash });
         self.cache.insert(key, known.clone()).await;
         Ok((known, Lifetime::Stored))
+    }
+
+    /// Whether this is the token's secret, and the token what it was made to be.
+    fn is_secret_of(&self, token: &Token, secret: &str, stored: &Hash) -> bool {
+        secret::same(stored, &self.key.of_token(secret, &token::grants(token)))
     }
 
     /// Makes a token, which is recorded as this caller's deed; the text is shown here and never again.
@@ -191,7 +217,7 @@ impl Auth {
             .await?
             .ok_or(AuthError::BadRequest("there is no such principal"))?;
         let toolset = self.limit(by, &request).await?;
-        let (new, text) = token::make(&request, toolset);
+        let (new, text) = token::make(&request, toolset, &self.key);
         let detail = json!({"name": new.name, "scopes": new.scopes.to_string(), "for": principal.name,
             "expires_at": new.expires_at, "dies_with_process": request.lifetime == Lifetime::Process,
             "toolset": request.toolset});

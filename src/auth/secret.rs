@@ -2,6 +2,7 @@
 
 use subtle::ConstantTimeEq;
 
+use crate::model::{PrincipalId, Scopes, Timestamp, ToolsetId};
 use crate::store::Hash;
 
 const LETTERS_AND_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -28,9 +29,45 @@ pub(super) fn is_random_text(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The hash under which a secret is stored. It needs no salt and no slow function: it has 256 random bits.
+/// The hash of a secret, for comparing it within this process.
 pub(super) fn hash(secret: &str) -> Hash {
     blake3::hash(secret.as_bytes()).into()
+}
+
+/// Makes the hashes under which secrets are stored. They need no salt and no slow function: a secret has 256 random bits.
+/// They are keyed with a key of the server's, so that whoever writes the database alone makes no credential.
+#[derive(Clone)]
+pub(super) struct CredentialKey(pub(super) [u8; 32]);
+
+impl std::fmt::Debug for CredentialKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CredentialKey(…)")
+    }
+}
+
+impl CredentialKey {
+    /// The stored hash of a sign-in code or of a session's id.
+    pub(super) fn hash(&self, secret: &str) -> Hash {
+        blake3::keyed_hash(&self.0, secret.as_bytes()).into()
+    }
+
+    /// The stored hash of a token: of its secret, and of what it allows, which nobody changes therefore.
+    pub(super) fn of_token(&self, secret: &str, grants: &TokenGrants<'_>) -> Hash {
+        let TokenGrants { id, principal, scopes, expires_at, toolset } = grants;
+        let expires_at = expires_at.map(|at| at.0);
+        let toolset = toolset.map(|toolset| toolset.0.as_str());
+        let all = serde_json::json!([secret, id, principal.0, scopes.to_string(), expires_at, toolset]);
+        self.hash(&all.to_string())
+    }
+}
+
+/// What a token allows.
+pub(super) struct TokenGrants<'a> {
+    pub(super) id: &'a str,
+    pub(super) principal: &'a PrincipalId,
+    pub(super) scopes: Scopes,
+    pub(super) expires_at: Option<Timestamp>,
+    pub(super) toolset: Option<&'a ToolsetId>,
 }
 
 /// Compares two hashes in a time that does not tell where they differ.

@@ -39,7 +39,7 @@ impl Auth {
     pub async fn new_sign_in_link(&self) -> Result<String, StoreError> {
         let code = random_text(SECRET_LENGTH);
         let expires_at = self.store.clock().later(LINK_LIFETIME);
-        self.store.insert_sign_in_link(&hash(&code), &self.owner.id, expires_at).await?;
+        self.store.insert_sign_in_link(&self.key.hash(&code), &self.owner.id, expires_at).await?;
         Ok(code)
     }
 
@@ -55,7 +55,9 @@ impl Auth {
         }
         let session = random_text(SECRET_LENGTH);
         let principal = if is_random_text(code, SECRET_LENGTH) {
-            self.store.spend_sign_in_link(&hash(code), &hash(&session), from(peer, "sign_in.use")).await?
+            self.store
+                .spend_sign_in_link(&self.key.hash(code), &self.key.hash(&session), from(peer, "sign_in.use"))
+                .await?
         } else {
             None
         };
@@ -73,7 +75,7 @@ impl Auth {
         if !is_random_text(cookie, SECRET_LENGTH) {
             return Ok(None);
         }
-        let (id_hash, clock) = (hash(cookie), self.store.clock());
+        let (id_hash, clock) = (self.key.hash(cookie), self.store.clock());
         let Some(row) = self.store.find_session(&id_hash).await? else { return Ok(None) };
         if row.last_seen_at <= clock.earlier(SESSION_IDLE) {
             return Ok(None);
@@ -93,7 +95,7 @@ impl Auth {
     /// # Errors
     /// [`StoreError`].
     pub async fn sign_out(&self, cookie: &str, peer: Option<IpAddr>) -> Result<bool, StoreError> {
-        self.store.delete_session(&hash(cookie), from(peer, "session.end")).await
+        self.store.delete_session(&self.key.hash(cookie), from(peer, "session.end")).await
     }
 
     /// The sessions of whoever is signed in with this cookie, the last used first; with each, whether it is that one.
@@ -101,7 +103,7 @@ impl Auth {
     /// # Errors
     /// [`StoreError`].
     pub async fn sessions(&self, caller: &Caller, cookie: &str) -> Result<Vec<(SessionEntry, bool)>, StoreError> {
-        let own = blake3::Hash::from(hash(cookie)).to_hex().to_string();
+        let own = blake3::Hash::from(self.key.hash(cookie)).to_hex().to_string();
         let since = self.store.clock().earlier(SESSION_IDLE);
         let sessions = self.store.list_sessions(&caller.principal, since).await?;
         Ok(sessions

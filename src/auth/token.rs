@@ -1,7 +1,7 @@
 //! The tokens' text, `ofk_ID_SECRET`: made here, and taken apart.
 
 use super::AuthError;
-use super::secret::{SECRET_LENGTH, hash, is_random_text, random_text};
+use super::secret::{CredentialKey, SECRET_LENGTH, TokenGrants, is_random_text, random_text};
 use crate::model::{PrincipalId, Scopes, Timestamp, ToolsetId};
 use crate::store::{NewToken, Token};
 
@@ -35,15 +35,23 @@ pub struct TokenRequest {
 }
 
 /// Makes the token that was asked for, and its text.
-pub(super) fn make(request: &TokenRequest, toolset: Option<ToolsetId>) -> (NewToken, String) {
+pub(super) fn make(request: &TokenRequest, toolset: Option<ToolsetId>, key: &CredentialKey) -> (NewToken, String) {
     let (id, secret) = (random_text(ID_LENGTH), random_text(SECRET_LENGTH));
     let text = format!("{PREFIX}{id}_{secret}");
+    let grants = TokenGrants {
+        id: &id,
+        principal: &request.principal,
+        scopes: request.scopes,
+        expires_at: request.expires_at,
+        toolset: toolset.as_ref(),
+    };
+    let secret_hash = key.of_token(&secret, &grants);
     let token = NewToken {
         id,
         principal: request.principal.clone(),
         name: request.name.trim().to_owned(),
         scopes: request.scopes,
-        secret_hash: hash(&secret),
+        secret_hash,
         expires_at: request.expires_at,
         toolset,
     };
@@ -62,6 +70,17 @@ pub(super) fn unstored(new: &NewToken, created_at: Timestamp) -> Token {
         revoked_at: None,
         last_used_at: None,
         toolset: new.toolset.clone(),
+    }
+}
+
+/// What the store says that a token allows.
+pub(super) fn grants(token: &Token) -> TokenGrants<'_> {
+    TokenGrants {
+        id: &token.id,
+        principal: &token.principal,
+        scopes: token.scopes,
+        expires_at: token.expires_at,
+        toolset: token.toolset.as_ref(),
     }
 }
 

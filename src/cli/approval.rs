@@ -88,9 +88,9 @@ impl Place {
         let operator = OperatorKey::open(&settings.key, &settings.data_dir)?;
         let store = Store::open(&settings.data_dir, Clock::system()).await?;
         let key = ServerKey::open_as_before(&store, &operator).await?;
-        let auth = Auth::new(store.clone()).await?;
         let approvals = app::approvals(&settings, &store, &key);
-        Ok(Self { caller: auth.owner_caller(Scopes::of(&[Scope::Approve, Scope::Admin])), store, approvals })
+        let caller = Auth::owner_at(&store, Scopes::of(&[Scope::Approve, Scope::Admin])).await?;
+        Ok(Self { caller, store, approvals })
     }
 }
 

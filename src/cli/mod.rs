@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use crate::app::{self, ServeOutput};
 use crate::config::{Options, Settings};
-use crate::model::Scopes;
+use crate::model::{Scopes, visible};
 use crate::runner::Spawner;
 use crate::telemetry;
 
@@ -130,7 +130,9 @@ fn scopes(text: &str) -> anyhow::Result<Scopes> {
         .map_err(|word| anyhow::anyhow!("`--scope {text}`: `{word}` is no scope; use call, author, approve, admin"))
 }
 
-/// A text without control sequences, so that no tool's words can drive the terminal.
+/// A text without control sequences, so that no tool's words can drive the terminal. Where a carriage return would begin a
+/// line for an interpreter, one begins here; what else hides or reorders text is shown by its number.
 fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    visible(&lines.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect::<String>())
 }

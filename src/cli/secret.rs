@@ -100,7 +100,7 @@ impl Place {
         private_dir(&data_dir)?;
         let operator = OperatorKey::open(&source, &data_dir)?;
         let store = Store::open(&data_dir, Clock::system()).await?;
-        let caller = Auth::new(store.clone()).await?.owner_caller(Scopes::of(&[Scope::Admin]));
+        let caller = Auth::owner_at(&store, Scopes::of(&[Scope::Admin])).await?;
         Ok(Opened { store, caller, operator, source, data_dir })
     }
 }

@@ -13,7 +13,7 @@ use crate::config::{Options, Settings};
 use crate::lifecycle::private_dir;
 use crate::model::{Scope, Scopes, Timestamp};
 use crate::store::{Store, Token};
-use crate::trust::{OperatorKey, ServerKey};
+use crate::trust::{CREDENTIALS, OperatorKey, ServerKey};
 
 /// What to do with tokens.
 #[derive(Debug, clap::Subcommand)]
@@ -63,14 +63,18 @@ impl Place {
     /// The store of the data directory, with the key of its audit log. Another key than the servers' is refused: what it
     /// wrote would count as forged.
     pub async fn store(&self) -> anyhow::Result<Store> {
+        Ok(self.open().await?.0)
+    }
+
+    async fn open(&self) -> anyhow::Result<(Store, ServerKey)> {
         let options =
             Options { data_dir: self.data_dir.clone(), key_file: self.key_file.clone(), ..Options::default() };
         let Settings { data_dir, key, .. } = Settings::resolve(options)?;
         private_dir(&data_dir)?;
         let operator = OperatorKey::open(&key, &data_dir)?;
         let store = Store::open(&data_dir, Clock::system()).await?;
-        ServerKey::open_as_before(&store, &operator).await?;
-        Ok(store)
+        let key = ServerKey::open_as_before(&store, &operator).await?;
+        Ok((store, key))
     }
 }
 
@@ -105,8 +109,8 @@ pub fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn open(place: &Place) -> anyhow::Result<(Store, Auth)> {
-    let store = place.store().await?;
-    let auth = Auth::new(store.clone()).await?;
+    let (store, key) = place.open().await?;
+    let auth = Auth::new(store.clone(), key.derive(CREDENTIALS)).await?;
     Ok((store, auth))
 }
 

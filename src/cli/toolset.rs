@@ -120,7 +120,7 @@ pub fn run(command: Command) -> anyhow::Result<()> {
 
 async fn open(place: &Place) -> anyhow::Result<(Store, Toolsets, Caller)> {
     let store = place.store().await?;
-    let caller = Auth::new(store.clone()).await?.owner_caller(Scopes::of(&[Scope::Admin]));
+    let caller = Auth::owner_at(&store, Scopes::of(&[Scope::Admin])).await?;
     Ok((store.clone(), Toolsets::new(store), caller))
 }
 
@@ -186,7 +186,7 @@ async fn write(write: Write, exists: bool) -> anyhow::Result<()> {
     let draft = write.draft()?;
     let (store, toolsets, mut caller) = open(&write.place).await?;
     if write.local {
-        caller = Auth::new(store.clone()).await?.local_caller(caller.scopes).from_source(Some("cli"));
+        caller = Auth::local_at(&store, caller.scopes).await?;
     }
     let done = if exists {
         toolsets.update(&caller, (&write.name, None), draft).await

@@ -18,7 +18,7 @@ use super::identify::{self, Identify};
 use super::problem::problem;
 use super::{HttpOptions, answer, ending};
 use crate::mcp::{Era, Identity, OneAnswer, RawArguments, Server};
-use crate::model::Caller;
+use crate::model::{Caller, Scope};
 
 /// The first protocol version without a handshake, as headers write it.
 pub(super) const MODERN: &str = "2026-07-28";
@@ -103,7 +103,11 @@ impl Front {
         let (parts, body) = request.into_parts();
         let authorization = parts.headers.get(AUTHORIZATION);
         let caller = match self.identify.identify(authorization).await {
-            Ok(caller) => Arc::new(caller.from_source(ending::peer(&parts.extensions))),
+            // Nobody approves over this protocol, whatever the token.
+            Ok(mut caller) => {
+                caller.scopes = caller.scopes.without(Scope::Approve);
+                Arc::new(caller.from_source(ending::peer(&parts.extensions)))
+            }
             Err(error) => return identify::refused(&error, authorization),
         };
         let bearer = authorization.is_some() && caller.token_id.is_some();

@@ -1,6 +1,7 @@
 //! The runs of this process that have not ended: whose they are, who listens, what they ask, and how to stop them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{PrincipalId, RunEvent, RunId, Timestamp};
+pub use attending::Attending;
 use heard::Heard;
 
 /// How many runs may be parked at once, waiting for people.
@@ -49,6 +51,8 @@ pub struct LiveRun<End> {
     news: broadcast::Sender<RunEvent>,
     /// Cancelled when it has ended.
     over: CancellationToken,
+    /// How many callers wait for it.
+    attending: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -144,7 +148,9 @@ impl<End: Clone> LiveRuns<End> {
         let (parked, patience) = (Arc::clone(&self.parked), self.patience);
         let changed = watch::Sender::new(0);
         let (state, news, over) = (Mutex::new(state), broadcast::Sender::new(PAST), CancellationToken::new());
-        let run = Arc::new(LiveRun { id, begun, principal, cancel, state, changed, parked, patience, news, over });
+        let attending = AtomicUsize::new(0);
+        let run =
+            Arc::new(LiveRun { id, begun, principal, cancel, state, changed, parked, patience, news, over, attending });
         lock(&self.runs).insert(id, Arc::clone(&run));
         (run, LiveEntry { runs: self.clone(), id })
     }
@@ -386,6 +392,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+mod attending;
 mod heard;
 mod onlookers;
 #[cfg(test)]

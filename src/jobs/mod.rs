@@ -5,5 +5,5 @@ mod live;
 mod seat;
 
 pub use gate::{Gate, GateError, GateOptions, Slot};
-pub use live::{LiveEntry, LiveRun, LiveRuns, NoAnswer, PATIENCE, Turn};
+pub use live::{Attending, LiveEntry, LiveRun, LiveRuns, NoAnswer, PATIENCE, Turn};
 pub use seat::Seat;

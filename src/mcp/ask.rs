@@ -29,7 +29,7 @@ pub(super) async fn put(peer: &Peer<RoleServer>, asking: Asking) -> Resume {
             Err(text) => drop(refusals.insert(key, text)),
         }
     }
-    Resume { state: Some(asking.state), answers: given, refusals }
+    Resume { state: Some(asking.state), answers: given, refusals, at_hand: true }
 }
 
 async fn put_one(peer: &Peer<RoleServer>, mut request: Value) -> Result<Value, String> {

@@ -53,6 +53,12 @@ impl Scopes {
         self.0 & (1 << scope as u8) != 0
     }
 
+    /// The same set without this scope.
+    #[must_use]
+    pub fn without(self, scope: Scope) -> Self {
+        Self(self.0 & !(1 << scope as u8))
+    }
+
     /// Parses scopes parted by spaces or commas.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ mod network_use;
 mod run;
 mod saved;
 mod secret_name;
+mod text;
 mod tool;
 mod toolset;
 
@@ -33,6 +34,7 @@ pub use saved::{
     PromptArgument, PromptDefinition, PromptMessage, ResourceDefinition, Role, SkillDefinition, skill_uri,
 };
 pub use secret_name::{SecretNameError, check_secret_name};
+pub use text::{is_hidden, visible};
 pub use tool::{
     EnvironmentLock, Grants, Inferred, Mode, Tool, ToolDefinition, ToolId, ToolVersion, VersionNumber, canonical_json,
 };

@@ -214,6 +214,16 @@ impl ContentDefinition {
     pub fn scripts(&self) -> impl Iterator<Item = &ToolDefinition> {
         self.script().into_iter().chain(self.completions().and_then(|completions| completions.script.as_ref()))
     }
+
+    /// The same, to be changed.
+    pub fn scripts_mut(&mut self) -> impl Iterator<Item = &mut ToolDefinition> {
+        let (script, completions) = match self {
+            Self::Resource(resource) => (resource.script.as_mut(), resource.completions.script.as_mut()),
+            Self::Prompt(prompt) => (prompt.script.as_mut(), prompt.completions.script.as_mut()),
+            Self::Skill(_) => (None, None),
+        };
+        script.into_iter().chain(completions)
+    }
 }
 
 /// A file of a version, without its bytes.

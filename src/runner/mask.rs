@@ -16,11 +16,13 @@ use serde_json::value::RawValue;
 const SHORTEST: usize = 8;
 /// What stands in a secret's place.
 const MASK: &str = "***";
+/// How wide the lines of base64 are, in PEM and in MIME.
+const COLUMNS: [usize; 2] = [64, 76];
 /// What a URL leaves as it is.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Finds the secrets of one run, in every form that programs give them: as they are, as base64, in URLs, in JSON, as hex; in
-/// any case.
+/// Finds the secrets of one run, in every form that programs give them: as they are, as base64 (in lines, too), in URLs, in
+/// JSON, in HTML, between quotes, as hex; in any case.
 #[derive(Debug)]
 pub(crate) struct Masker {
     finder: AhoCorasick,
@@ -61,9 +63,7 @@ impl Masker {
         }
         // What is no JSON is refused by whoever reads it.
         let Ok(raw) = serde_json::from_slice::<&RawValue>(&bytes) else { return bytes };
-        let mut masked = String::with_capacity(bytes.len());
-        self.write(raw, &mut masked);
-        masked.into_bytes()
+        self.values(raw.get()).into_bytes()
     }
 
     /// Whether there may be one in this JSON: as it is written, or behind its escapes.
@@ -71,44 +71,39 @@ impl Masker {
         json.contains(&b'\\') || self.finder.is_match(json)
     }
 
-    /// Level by level, so that numbers keep their digits.
-    fn write(&self, raw: &RawValue, out: &mut String) {
-        let text = raw.get();
-        if !self.may_hold(text.as_bytes()) {
-            out.push_str(text);
-            return;
+    /// The JSON with its strings and numbers masked, from left to right: however deep it is, nothing is stacked up, and
+    /// what is clean stays as it was written.
+    fn values(&self, json: &str) -> String {
+        let mut masked = String::with_capacity(json.len());
+        let mut rest = json;
+        while let Some(first) = rest.bytes().next() {
+            let length = match first {
+                b'"' => string_length(rest),
+                b'-' | b'0'..=b'9' => rest.find([',', ']', '}', ' ', '\t', '\r', '\n']).unwrap_or(rest.len()),
+                // The next string or number; between them are names of literals, and signs.
+                _ => {
+                    rest[1..].find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()).map_or(rest.len(), |at| at + 1)
+                }
+            };
+            let (value, after) = rest.split_at(length);
+            self.value(value, &mut masked);
+            rest = after;
         }
-        match text.as_bytes().first() {
-            Some(b'{') => {
-                let members: Members<'_> = serde_json::from_str(text).unwrap_or_default();
-                out.push('{');
-                for (place, (name, value)) in members.0.into_iter().enumerate() {
-                    out.push_str(if place == 0 { "" } else { "," });
-                    out.push_str(&Value::from(self.text(&name).into_owned()).to_string());
-                    out.push(':');
-                    self.write(value, out);
-                }
-                out.push('}');
-            }
-            Some(b'[') => {
-                let items: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
-                out.push('[');
-                for (place, item) in items.into_iter().enumerate() {
-                    out.push_str(if place == 0 { "" } else { "," });
-                    self.write(item, out);
-                }
-                out.push(']');
-            }
-            Some(b'"') => {
-                let string: String = serde_json::from_str(text).unwrap_or_default();
-                let masked = self.text(&string).into_owned();
-                if masked == string {
-                    out.push_str(text);
-                } else {
-                    out.push_str(&Value::from(masked).to_string());
+        masked
+    }
+
+    /// One string or number, or what is between two of them.
+    fn value(&self, value: &str, out: &mut String) {
+        match value.bytes().next() {
+            Some(b'"') if self.may_hold(value.as_bytes()) => {
+                let string: String = serde_json::from_str(value).unwrap_or_default();
+                match self.text(&string) {
+                    Cow::Borrowed(_) => out.push_str(value),
+                    Cow::Owned(masked) => out.push_str(&Value::from(masked).to_string()),
                 }
             }
-            _ => out.push_str(&Value::from(MASK).to_string()),
+            Some(b'-' | b'0'..=b'9') if self.finder.is_match(value) => out.push_str(&Value::from(MASK).to_string()),
+            _ => out.push_str(value),
         }
     }
 
@@ -124,30 +119,15 @@ impl Masker {
     }
 }
 
-/// The members of an object, in order; also those whose name comes twice.
-#[derive(Default)]
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Members<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visit;
-        impl<'de> serde::de::Visitor<'de> for Visit {
-            type Value = Vec<(String, &'de RawValue)>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(members)
-            }
-        }
-        deserializer.deserialize_map(Visit).map(Members)
-    }
+/// How long the JSON string is that this text begins with, its quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |end| end + 2)
 }
 
 /// A stream without secrets, also those that come in pieces.
@@ -168,12 +148,19 @@ impl StreamMask {
         self.held.extend_from_slice(bytes);
         let mut out = Vec::with_capacity(self.held.len());
         let mut at = 0;
+        // From here on there may be the beginning of a secret, which may be longer than one that is found there.
+        let mut safe = self.masker.safe(&self.held);
         for found in self.masker.finder.find_iter(&self.held) {
+            if found.start() >= safe {
+                break;
+            }
             out.extend_from_slice(&self.held[at..found.start()]);
             out.extend_from_slice(MASK.as_bytes());
             at = found.end();
+            if at > safe {
+                safe = at + self.masker.safe(&self.held[at..]);
+            }
         }
-        let safe = at + self.masker.safe(&self.held[at..]);
         out.extend_from_slice(&self.held[at..safe]);
         self.held.drain(..safe);
         out
@@ -181,7 +168,8 @@ impl StreamMask {
 
     /// What is left at the end.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+        let rest = std::mem::take(&mut self.held);
+        self.masker.finder.replace_all_bytes(&rest, &vec![MASK; self.masker.forms.len()])
     }
 }
 
@@ -208,7 +196,11 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
         {
             forms.push(said.as_bytes().to_vec());
         }
+        forms.extend(written(text).map(String::into_bytes));
         forms.extend((0..3).flat_map(|before| inside_base64(text.as_bytes(), before)));
+    }
+    if value.trim().len() >= SHORTEST {
+        forms.extend(wrapped_base64(value.trim().as_bytes()));
     }
     forms
 }
@@ -216,6 +208,33 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
 /// How JSON escapes a character that isn't ASCII.
 fn escaped(c: char) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+/// As Python and JavaScript write a string between single quotes, and as HTML is written by Python and by others.
+fn written(text: &str) -> [String; 3] {
+    let mut quoted = text.replace('\\', "\\\\").replace('\'', "\\'");
+    for (c, escape) in [('\n', "\\n"), ('\r', "\\r"), ('\t', "\\t")] {
+        quoted = quoted.replace(c, escape);
+    }
+    let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    [quoted, html.replace('\'', "&#x27;"), html.replace('\'', "&#39;")]
+}
+
+/// A value's base64 in lines: from the beginning of a line on, and, where it is shorter than a line, broken anywhere.
+fn wrapped_base64(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    for ending in ["\n", "\r\n"] {
+        let [whole, _] = inside_base64(value, 0);
+        for width in COLUMNS.into_iter().filter(|width| whole.len() > *width) {
+            forms.push(whole.chunks(width).collect::<Vec<_>>().join(ending.as_bytes()));
+        }
+        for before in 0..3 {
+            let [text, _] = inside_base64(value, before);
+            let breaks = if text.len() < COLUMNS[1] { 1..text.len() } else { 0..0 };
+            forms.extend(breaks.map(|at| [&text[..at], ending.as_bytes(), &text[at..]].concat()));
+        }
+    }
+    forms
 }
 
 /// What of a value's base64 does not depend on its neighbours, where so many bytes (modulo 3) come before it.
@@ -251,6 +270,7 @@ mod tests {
         said.push(r#""s3cr\u20act\/value+\"of\" them & all""#.replace("\\/", "/"));
         said.push(utf8_percent_encode(VALUE, UNRESERVED).to_string());
         said.push(utf8_percent_encode(VALUE, NON_ALPHANUMERIC).to_string().replace("%2E", "."));
+        said.push(r#"s3cr€t/value+\"of\" them &amp; all"#.replace("\\\"", "&quot;"));
         for before in ["", "a", "ab", "abc", "user:"] {
             said.push(STANDARD.encode(format!("{before}{VALUE}:after")));
             said.push(URL_SAFE_NO_PAD.encode(format!("{before}{VALUE}")));
@@ -260,6 +280,56 @@ mod tests {
             assert!(masked.contains(MASK) && masked.len() <= 20, "{text} became {masked}");
         }
         assert_eq!(masker.text("nothing here"), "nothing here");
+    }
+
+    #[test]
+    fn base64_in_lines_and_quoted_texts_are_found() {
+        let wrap = |text: &str, width: usize| {
+            let lines: Vec<String> = text.as_bytes().chunks(width).map(|l| String::from_utf8_lossy(l).into()).collect();
+            lines.join("\n")
+        };
+        let long = "0123456789abcdefghijABCDEFGHIJ".repeat(4);
+        for (value, before) in [(VALUE, ""), (VALUE, "a"), (VALUE, "user-name:"), (&*long, "")] {
+            for width in [64, 76] {
+                let said = wrap(
+                    &STANDARD.encode(format!("{}{before}{value}\n", "x".repeat(if long == value { 0 } else { 45 }))),
+                    width,
+                );
+                let masked = Masker::new([value].into_iter()).unwrap().text(&said).into_owned();
+                let left = masked.replace(['\n', '='], "");
+                assert!(masked.contains(MASK) && left.len() <= 84, "{said} became {masked}");
+            }
+        }
+        let value = "it's \"quoted\"\\";
+        let masker = Masker::new([value].into_iter()).unwrap();
+        assert_eq!(masker.text(r#"KeyError: 'it\'s "quoted"\\'"#), "KeyError: '***'");
+        assert_eq!(masker.text("it&#x27;s &quot;quoted&quot;\\"), "***");
+    }
+
+    #[test]
+    fn json_of_any_depth_is_masked() {
+        let deep = |inside: &str| format!("{}{inside}{}", "[{\"a\":".repeat(100_000), "}]".repeat(100_000));
+        let masked = masker().json(deep(&Value::from(VALUE).to_string()).into_bytes());
+        assert_eq!(String::from_utf8(masked).unwrap(), deep("\"***\""));
+    }
+
+    #[test]
+    fn a_secret_that_begins_like_another_is_masked_whole_across_chunks() {
+        let values = ["prefixAA", "prefixAA-and-the-rest-1234", "AA-and-t"];
+        let masker = Arc::new(Masker::new(values.into_iter()).unwrap());
+        for (text, expected) in [
+            ("a prefixAA-and-the-rest-1234 b", "a *** b"),
+            ("a prefixAA b", "a *** b"),
+            ("a prefixAA", "a ***"),
+            ("a prefixAA-and-x", "a ***-and-x"),
+        ] {
+            for size in 1..text.len() {
+                let mut mask = StreamMask::new(Arc::clone(&masker));
+                let mut out: Vec<u8> = text.as_bytes().chunks(size).flat_map(|chunk| mask.push(chunk)).collect();
+                out.extend(mask.finish());
+                assert_eq!(String::from_utf8(out).unwrap(), expected, "{size}");
+            }
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::continuation::Continued;
 use super::domain::{Answer, Asking, CallError, Handle, Resume};
 use super::invoke::{Done, Invocation, Within};
 use super::repeat::{self, Repeated};
-use super::{Live, Tools, internal};
-use crate::jobs::Turn;
+use super::{Live, RunEnd, Tools, internal};
+use crate::jobs::{Attending, Turn};
 use crate::model::{CallReply, Ending, Mode, RunEvent, RunId, RunRow, Timestamp};
 
 /// The lines to whoever called.
@@ -53,19 +53,24 @@ impl Tools {
     ) -> Result<Attended, CallError> {
         invocation.idempotency = repeat::key(&invocation)?;
         let invocation = Arc::new(invocation);
-        let live = match self.continued(&invocation, &resume)? {
-            Some(Continued::Live(live)) => live,
-            Some(Continued::Lost) => return Ok(Attended::Lost),
-            Some(Continued::Replay(recorded)) => self.start(&invocation, recorded)?,
-            None => match self.start_or_repeat(&invocation).await? {
-                Repeated::Live(live) => live,
-                Repeated::Ended(done) => return Ok(Attended::Ended(done)),
-                Repeated::Elsewhere(run, begun) => return Ok(Attended::Detached(run, begun)),
+        let begun = match self.continued(&invocation, &resume)? {
+            Some(Continued::Live(live)) => Repeated::Live(live),
+            Some(Continued::Gone(run, recorded)) => match (self.ended_run(run).await?, recorded) {
+                (Some(done), _) => Repeated::Ended(done),
+                (None, Some(recorded)) => self.start_or_repeat(&invocation, recorded).await?,
+                (None, None) => return Ok(Attended::Lost),
             },
+            Some(Continued::Fresh(recorded)) => self.start_or_repeat(&invocation, recorded).await?,
+            None => self.start_or_repeat(&invocation, Map::new()).await?,
+        };
+        let live = match begun {
+            Repeated::Live(live) => live,
+            Repeated::Ended(done) => return Ok(Attended::Ended(done)),
+            Repeated::Elsewhere(run, begun) => return Ok(Attended::Detached(run, begun)),
         };
         live.listen(lines.events);
-        let mut kill = KillOnDrop(Some(live.clone()));
-        let attended = match self.wait(&live, &invocation, &lines.cancel).await {
+        let attending = live.attend();
+        let attended = match self.wait(&live, &invocation, (&lines.cancel, &attending)).await? {
             Turn::Ended(done) if lines.cancel.is_cancelled() && done.row.ending == Some(Ending::Cancelled) => {
                 return Err(CallError::Cancelled);
             }
@@ -80,12 +85,18 @@ impl Tools {
                 Attended::Detached(live.id, live.begun)
             }
         };
-        kill.0 = None;
+        attending.leave();
         Ok(attended)
     }
 
-    /// Waits for the run's next turn, for as long as its mode lets a caller wait.
-    async fn wait(&self, live: &Live, invocation: &Invocation, cancel: &CancellationToken) -> Turn<Arc<Done>> {
+    /// Waits for the run's next turn, for as long as its mode lets a caller wait. A caller that gives up stops the run,
+    /// unless another waits for it, too.
+    async fn wait(
+        &self,
+        live: &Live,
+        invocation: &Invocation,
+        (cancel, attending): (&CancellationToken, &Attending<RunEnd>),
+    ) -> Result<Turn<RunEnd>, CallError> {
         let inline = match invocation.mode() {
             Mode::Async => Duration::ZERO,
             Mode::Auto => self.options.inline_wait,
@@ -101,12 +112,15 @@ impl Tools {
         };
         let give_up = async {
             cancel.cancelled().await;
+            if !attending.is_alone() {
+                return Err(CallError::Cancelled);
+            }
             live.cancel.cancel();
-            live.turn(true).await
+            Ok(live.turn(true).await)
         };
         tokio::select! {
             biased;
-            turn = live.turn(false) => turn,
+            turn = live.turn(false) => Ok(turn),
             turn = give_up => turn,
             () = detach => unreachable!("it waits forever once it has detached the run"),
         }
@@ -154,8 +168,8 @@ impl Tools {
                 Ok(Answer::Handle(Handle { run, created_at, reply: handle_reply(run, outputs_checked) }))
             }
             Attended::Lost => Ok(Answer::Reply(CallReply::error(
-                "the server was restarted while this call waited for you, so its run is gone; call again without \
-                 requestState",
+                "this call waits for you no longer (the server was restarted, or its result is not kept), and its run is \
+                 gone; call again without requestState",
             ))),
         }
     }
@@ -170,15 +184,4 @@ fn handle_reply(run: RunId, outputs_checked: bool) -> CallReply {
     let handle = json!({"status": "running", "job_id": run.to_string(), "message": message});
     let reply = if outputs_checked { CallReply::error(handle.to_string()) } else { CallReply::value(handle) };
     CallReply { run: Some(run), ..reply }
-}
-
-/// Kills a run whose caller goes away while it is waited for.
-struct KillOnDrop(Option<Live>);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        if let Some(live) = self.0.take().filter(|live| !live.is_detached()) {
-            live.cancel.cancel();
-        }
-    }
 }

@@ -1,13 +1,15 @@
 //! The `requestState` of a call that waits for its client: sealed, bound to caller, tool and arguments, expiring.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::domain::{CallError, Resume};
 use super::invoke::Invocation;
 use super::{Tools, internal, questions};
 use crate::jobs::{LiveRun, PATIENCE};
-use crate::model::{RunId, VersionNumber};
+use crate::model::{Caller, RunId, VersionNumber};
 
 /// Above this many bytes a state no longer carries what a replay would need.
 const REPLAY_BYTES: usize = 64 << 10;
@@ -36,9 +38,9 @@ pub enum Continued<Run> {
     /// The run that waits.
     Live(Run),
     /// A new run that is given these answers when it asks.
-    Replay(Map<String, Value>),
-    /// Nothing: the run is gone and can't be replayed.
-    Lost,
+    Fresh(Map<String, Value>),
+    /// A run that does not wait any more; and what a new one would be given, where it can be replayed.
+    Gone(RunId, Option<Map<String, Value>>),
 }
 
 impl Tools {
@@ -63,8 +65,9 @@ impl Tools {
             state.replay = None;
             plain = serde_json::to_vec(&state).map_err(failed)?;
         }
-        let principal = invocation.caller.principal.0.as_bytes();
-        self.states.seal(&plain, principal).map_err(|error| internal("a request state can't be sealed", &error))
+        self.states
+            .seal(&plain, &holder(&invocation.caller))
+            .map_err(|error| internal("a request state can't be sealed", &error))
     }
 
     /// What a retried call goes on with; its answers are checked and handed over.
@@ -78,11 +81,10 @@ impl Tools {
     ) -> Result<Option<Continued<super::Live>>, CallError> {
         let Some(sealed) = &resume.state else {
             // Answers to what nobody asked yet: they are taken where they fit what will be asked.
-            return Ok((!resume.answers.is_empty()).then(|| Continued::Replay(resume.answers.clone())));
+            return Ok((!resume.answers.is_empty()).then(|| Continued::Fresh(resume.answers.clone())));
         };
         let wrong = |what: &str| CallError::InvalidParams(format!("requestState {what}; call again without it"));
-        let principal = invocation.caller.principal.0.as_bytes();
-        let plain = self.states.open(sealed, principal);
+        let plain = self.states.open(sealed, &holder(&invocation.caller));
         let plain = plain.ok_or_else(|| wrong("is none that this server made for this caller"))?;
         let state: State = serde_json::from_slice(&plain).map_err(|_| wrong("is of another release"))?;
         if state.tool != invocation.name || state.digest != digest(invocation) {
@@ -93,20 +95,26 @@ impl Tools {
         }
         if let Some(live) = self.live.get(state.run, Some(&invocation.caller.principal)) {
             let questions = live.questions();
-            live.answer(fitting(&questions, &resume.answers)?);
-            live.refuse(resume.refusals.clone());
+            let mut refusals = resume.refusals.clone();
+            let answers = match fitting(&questions, &resume.answers) {
+                Err(_) if resume.at_hand => each_that_fits(&questions, &resume.answers, &mut refusals),
+                checked => checked?,
+            };
+            live.answer(answers);
+            live.refuse(refusals);
             return Ok(Some(Continued::Live(live)));
         }
         let version = invocation.version.as_ref().map(|(_, number)| *number);
         let idempotent = invocation.definition.annotations.get("idempotentHint") == Some(&Value::Bool(true));
-        Ok(Some(match state.replay {
+        let recorded = match state.replay {
             Some(replay) if idempotent && version == state.version => {
                 let mut recorded = replay.answers;
                 recorded.extend(fitting(&replay.questions, &resume.answers)?);
-                Continued::Replay(recorded)
+                Some(recorded)
             }
-            _ => Continued::Lost,
-        }))
+            _ => None,
+        };
+        Ok(Some(Continued::Gone(state.run, recorded)))
     }
 }
 
@@ -123,6 +131,29 @@ pub fn fitting(questions: &Map<String, Value>, answers: &Map<String, Value>) -> 
         fitting.insert(key.clone(), answer.clone());
     }
     Ok(fitting)
+}
+
+/// The answers that fit; of the others, the script is told what is wrong.
+fn each_that_fits(
+    questions: &Map<String, Value>,
+    answers: &Map<String, Value>,
+    refusals: &mut BTreeMap<String, String>,
+) -> Map<String, Value> {
+    let mut fit = Map::new();
+    for (key, answer) in answers {
+        match questions.get(key).map(|question| questions::check_answer(question, answer)) {
+            Some(Ok(())) => drop(fit.insert(key.clone(), answer.clone())),
+            Some(Err(problem)) => drop(refusals.insert(key.clone(), format!("its answer is no answer: {problem}"))),
+            None => {}
+        }
+    }
+    fit
+}
+
+/// Whom a state is for: the principal, within the toolset that its calls are limited to.
+fn holder(caller: &Caller) -> Vec<u8> {
+    let toolset = caller.toolset.as_ref().map(|toolset| toolset.0.as_str());
+    json!([caller.principal.0, toolset]).to_string().into_bytes()
 }
 
 fn digest(invocation: &Invocation) -> String {

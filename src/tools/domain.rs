@@ -76,6 +76,9 @@ pub struct Resume {
     pub answers: Map<String, Value>,
     /// What the client could not answer, and why, by the same keys.
     pub refusals: BTreeMap<String, String>,
+    /// Whether the client was asked while its call waits, so that it can't bring better answers: what does not fit is told
+    /// to the script.
+    pub at_hand: bool,
 }
 
 /// How far a call has come.

@@ -80,8 +80,8 @@ fn prepare_elicitation(
     else {
         return wrong("an elicitation needs a `message`, a text that says what is wanted".to_owned());
     };
-    let message =
-        if message.contains(tool) { message.to_owned() } else { format!("{message}\n(asked by the tool {tool})") };
+    let asks = wants_secret(message);
+    let message = format!("{message}\n(asked by the tool {tool})");
     let url = params.get("mode").and_then(Value::as_str) == Some("url");
     // `elicitation: {}` means forms alone.
     let able = if url {
@@ -101,7 +101,7 @@ fn prepare_elicitation(
         return Ok(());
     }
     let schema = params.get("requestedSchema").cloned().unwrap_or_default();
-    check_form(&schema).map_err(Unaskable::Wrong)
+    check_form(&schema, asks).map_err(Unaskable::Wrong)
 }
 
 /// A page that a person may be sent to, in its normal form. A script could lead people anywhere, so that the host must be
@@ -124,9 +124,23 @@ fn check_url(url: &str, network: &Network) -> Result<String, String> {
     Ok(parsed.into())
 }
 
-/// A form: a flat object of primitives, enumerations and lists of enumerations.
+/// Whether these words ask for something that must not be typed into a form.
+fn wants_secret(text: &str) -> bool {
+    let text = text.to_lowercase().replace([' ', '-'], "_");
+    SECRET_WORDS.iter().any(|word| text.contains(word))
+}
+
+fn secret_refused(what: &str) -> String {
+    format!(
+        "{what} asks for a secret: passwords, tokens and keys must not be typed into a form; let the tool use a granted \
+         secret"
+    )
+}
+
+/// A form: a flat object of primitives, enumerations and lists of enumerations. Where its message asks for a secret, no
+/// text may be typed into it.
 /// Source: the specification's `ElicitRequestFormParams`.
-fn check_form(schema: &Value) -> Result<(), String> {
+fn check_form(schema: &Value, message_asks: bool) -> Result<(), String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let (Some("object"), Some(properties)) = (schema.get("type").and_then(Value::as_str), properties) else {
         return Err("an elicitation's schema must be an object schema with `properties`".to_owned());
@@ -145,16 +159,15 @@ fn check_form(schema: &Value) -> Result<(), String> {
                 "the field `{name}` of an elicitation must be a string, number, integer, boolean or a list of choices"
             ));
         }
-        let shown = property.get("title").and_then(Value::as_str).unwrap_or_default();
-        let asks = |text: &str| {
-            let text = text.to_lowercase().replace([' ', '-'], "_");
-            SECRET_WORDS.iter().any(|word| text.split('_').any(|part| part == *word) || text.contains(word))
-        };
-        if kind == "string" && (asks(name) || asks(shown) || property.get("format") == Some(&json!("password"))) {
-            return Err(format!(
-                "the field `{name}` asks for a secret: passwords, tokens and keys must not be typed into a form; \
-                 let the tool use a granted secret"
-            ));
+        let said = |key: &str| property.get(key).and_then(Value::as_str).unwrap_or_default();
+        let asks = wants_secret(name) || wants_secret(said("title")) || wants_secret(said("description"));
+        // What is chosen from a list was not typed.
+        let typed = kind == "string" && property.get("enum").is_none() && property.get("oneOf").is_none();
+        if typed && (asks || said("format") == "password") {
+            return Err(secret_refused(&format!("the field `{name}`")));
+        }
+        if typed && message_asks {
+            return Err(secret_refused("the message"));
         }
     }
     schema::compile("requestedSchema", schema).map(drop).map_err(|error| error.to_string())

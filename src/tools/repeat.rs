@@ -55,15 +55,20 @@ pub(super) fn key(invocation: &Invocation) -> Result<Option<String>, CallError> 
 
 impl Tools {
     /// Starts a run, unless the same call with the same key has one that goes on or has a result.
-    pub(super) async fn start_or_repeat(&self, invocation: &Arc<Invocation>) -> Result<Repeated, CallError> {
-        let Some(key) = &invocation.idempotency else { return self.start(invocation, Map::new()).map(Repeated::Live) };
+    /// A new one is given the `recorded` answers when it asks.
+    pub(super) async fn start_or_repeat(
+        &self,
+        invocation: &Arc<Invocation>,
+        recorded: Map<String, Value>,
+    ) -> Result<Repeated, CallError> {
+        let Some(key) = &invocation.idempotency else { return self.start(invocation, recorded).map(Repeated::Live) };
         let _one_at_a_time = self.repeats.lock().await;
         let failed = |error: StoreError| internal("a repeated call can't look for its run", &error);
         let found = match self.store.run_by_idempotency(key).await.map_err(failed)? {
             Some(id) => self.store.get_run(id).await.map_err(failed)?,
             None => None,
         };
-        let Some(row) = found else { return self.start(invocation, Map::new()).map(Repeated::Live) };
+        let Some(row) = found else { return self.start(invocation, recorded).map(Repeated::Live) };
         if let Some(live) = self.live.get(row.id, Some(&invocation.caller.principal)) {
             return Ok(Repeated::Live(live));
         }
@@ -71,10 +76,17 @@ impl Tools {
         match (&row.ending, reply) {
             (None, _) => Ok(Repeated::Elsewhere(row.id, row.queued_at)),
             (Some(Ending::Cancelled | Ending::Interrupted), _) | (_, None) => {
-                self.start(invocation, Map::new()).map(Repeated::Live)
+                self.start(invocation, recorded).map(Repeated::Live)
             }
             (Some(_), Some(reply)) => Ok(Repeated::Ended(Arc::new(Done { reply, row }))),
         }
+    }
+
+    /// A run that has ended by itself, with its answer, where that is still kept.
+    pub(super) async fn ended_run(&self, run: RunId) -> Result<Option<RunEnd>, CallError> {
+        let row = self.store.get_run(run).await.map_err(|error| internal("a run can't be read", &error))?;
+        let row = row.filter(|row| !matches!(row.ending, None | Some(Ending::Cancelled | Ending::Interrupted)));
+        Ok(row.and_then(|row| reply_of(&row).map(|reply| Arc::new(Done { reply, row }))))
     }
 
     /// Starts those of the interrupted runs again that ask for it, and were not started too often; says how many.

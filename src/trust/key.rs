@@ -13,6 +13,9 @@ const NONCE_BYTES: usize = 24;
 /// What a sealed server key is bound to.
 const CONTEXT: &[u8] = b"server key";
 
+/// The purpose of the key that the hashes of tokens, sign-in codes and sessions are made with.
+pub const CREDENTIALS: &str = "credentials";
+
 /// 256 random bits that never leave the server but sealed.
 #[derive(Clone)]
 pub struct ServerKey([u8; BYTES]);

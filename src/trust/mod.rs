@@ -12,7 +12,7 @@ mod secrets;
 
 pub use approvals::{ApprovalError, Approvals, ApproveRequest};
 pub use fingerprint::{content_fingerprint, fingerprint};
-pub use key::{Sealer, ServerKey, ServerKeyError};
+pub use key::{CREDENTIALS, Sealer, ServerKey, ServerKeyError};
 pub use operator_key::{KeyError, NextKey, OperatorKey};
 pub use policy::Policy;
 pub use refusals::{Refusal, RefusalWriter, Refusals};

@@ -9,7 +9,7 @@ use similar::TextDiff;
 use super::{ApprovalError, Approvals, Policy, content_fingerprint, fingerprint};
 use crate::model::{
     Approval, ApprovalState, ContentDefinition, ContentFile, ContentId, ContentItem, ContentKind, ContentVersion,
-    PrincipalId, Timestamp, Tool, ToolId, ToolVersion, VersionNumber,
+    PrincipalId, Timestamp, Tool, ToolId, ToolVersion, VersionNumber, visible,
 };
 use crate::store::{Approved, Store};
 
@@ -146,39 +146,28 @@ impl Reviewed {
         }
     }
 
-    /// Everything that stands on it, to be read and compared by a person.
+    /// Everything that stands on it, to be read and compared by a person. Code is shown by itself, and characters that
+    /// hide or reorder text are shown by their numbers.
     fn text(&self) -> String {
         let mut text = String::new();
-        let mut scripts: Vec<(&str, &str)> = Vec::new();
-        let mut about = match self {
+        let (about, scripts): (Value, Vec<(&str, &str)>) = match self {
             Self::Tool(_, version) => {
-                scripts.push(("code", &version.definition.code));
-                json!(version.definition)
+                let mut definition = version.definition.clone();
+                definition.code.clear();
+                (json!(definition), vec![("code", &version.definition.code)])
             }
             Self::Content(_, version) => {
-                let definition = &version.definition;
-                scripts.extend(definition.scripts().map(|script| ("script", script.code.as_str())));
-                json!({"definition": definition, "files": version.files})
+                let mut definition = version.definition.clone();
+                definition.scripts_mut().for_each(|script| script.code.clear());
+                let scripts = version.definition.scripts().map(|script| ("script", script.code.as_str())).collect();
+                (json!({"definition": definition, "files": version.files}), scripts)
             }
         };
-        strip(&mut about);
         let _infallible = writeln!(text, "{}", serde_json::to_string_pretty(&about).unwrap_or_default());
         for (what, code) in scripts {
             let _infallible = writeln!(text, "\n--- {what} ---\n{code}");
         }
-        text
-    }
-}
-
-/// Takes out what is shown in another way: code by itself.
-fn strip(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.remove("code");
-            map.values_mut().for_each(strip);
-        }
-        Value::Array(list) => list.iter_mut().for_each(strip),
-        _ => {}
+        visible(&text)
     }
 }
 

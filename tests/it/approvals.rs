@@ -174,7 +174,7 @@ async fn a_retired_approval_is_no_way_back_for_authors() {
     let (text, _) = server.call("omniforge_rollback_tool", back.clone()).await;
     assert!(text.contains("Needs approval"), "{text}");
     assert_eq!(server.call("t", json!({})).await.0, "3");
-    // To what was approved last, anybody may return; to what retired, who may approve.
+    // To what was approved last, anybody may return; to what retired, who may approve, though not over this protocol.
     let (text, _) = server.call("omniforge_rollback_tool", json!({"name": "t", "version": 3})).await;
     assert!(!text.contains("Needs approval"), "{text}");
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -183,7 +183,11 @@ async fn a_retired_approval_is_no_way_back_for_authors() {
     let request = request.header("MCP-Protocol-Version", "2025-11-25").header("Content-Type", "application/json");
     let request = request.header("Accept", "application/json, text/event-stream").body(body.to_string());
     let text = request.send().await.unwrap().text().await.unwrap();
-    assert!(text.contains("Rolled back") && !text.contains("Needs approval"), "{text}");
+    assert!(text.contains("Rolled back") && text.contains("Needs approval"), "{text}");
+    assert_eq!(server.call("t", json!({})).await.0, "3");
+    let (status, said) =
+        api(&server, admin(&server), Method::POST, "tools/t/rollback", Some(json!({"version": 2}))).await;
+    assert_eq!((status, said.to_string().contains("Needs approval")), (StatusCode::OK, false), "{said}");
     assert_eq!(server.call("t", json!({})).await.0, "2");
 }
 

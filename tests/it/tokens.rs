@@ -258,8 +258,8 @@ async fn signing_in_and_out_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let store = omniforge::store::Store::open(dir.path(), omniforge::clock::Clock::system()).await.unwrap();
     let operator = OperatorKey::open(&KeySource::DataDirectory, dir.path()).unwrap();
-    ServerKey::open(&store, &operator).await.unwrap();
-    let auth = omniforge::auth::Auth::new(store.clone()).await.unwrap();
+    let key = ServerKey::open(&store, &operator).await.unwrap();
+    let auth = omniforge::auth::Auth::new(store.clone(), key.derive(omniforge::trust::CREDENTIALS)).await.unwrap();
     let peer = Some("192.0.2.7".parse().unwrap());
     let session = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap(), peer).await.unwrap();
     assert!(auth.sign_out(&session, peer).await.unwrap());

@@ -69,8 +69,8 @@ impl Site {
         let store = Store::open(dirs[1].path(), clock.clone()).await.unwrap();
         store.use_audit_key([7; 32]).await.unwrap();
         let auth = match setting {
-            Setting { anonymous: true, .. } => Auth::anonymous(store).await.unwrap(),
-            Setting { own_clock: true, .. } => Auth::new(store).await.unwrap(),
+            Setting { anonymous: true, .. } => Auth::anonymous(store, [7; 32]).await.unwrap(),
+            Setting { own_clock: true, .. } => Auth::new(store, [7; 32]).await.unwrap(),
             _ => app.auth.clone(),
         };
         let auth = Arc::new(auth);

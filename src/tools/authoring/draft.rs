@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{grants, listing};
-use crate::model::{Ceilings, Grants, Language, Mode};
+use crate::model::{Ceilings, Grants, Language, Mode, is_hidden};
 
 /// The most bytes of code.
 const CODE_BYTES: usize = 1 << 20;
@@ -252,16 +252,9 @@ pub(super) fn keep_first(list: &mut Vec<String>) {
     list.retain(|item| seen.insert(item.clone()));
 }
 
-/// Removes what can hide or reorder text: control characters (but line breaks and tabs), bidirectional controls,
-/// zero-width characters, and the invisible tag characters.
+/// Removes what can hide or reorder text.
 pub fn clean(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c,
-                '\u{00AD}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-                | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
-    };
-    text.chars().filter(|c| !hidden(*c)).collect::<String>().trim().to_owned()
+    text.chars().filter(|c| !is_hidden(*c)).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use sqlx::Row;
 
 use super::Bench;
 
+/// What the hashes of credentials are keyed with.
+const KEY: [u8; 32] = [7; 32];
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn request(bench: &Bench, lifetime: Lifetime) -> TokenRequest {
@@ -28,7 +30,7 @@ fn by(auth: &Auth) -> Caller {
 
 async fn start() -> (Bench, Auth) {
     let bench = Bench::new().await;
-    let auth = Auth::new(bench.store.clone()).await.unwrap();
+    let auth = Auth::new(bench.store.clone(), KEY).await.unwrap();
     (bench, auth)
 }
 
@@ -36,8 +38,8 @@ async fn start() -> (Bench, Auth) {
 async fn the_first_start_makes_owner_and_local() {
     let dir = tempfile::TempDir::new().unwrap();
     let store = Store::open(dir.path(), omniforge::clock::Clock::system()).await.unwrap();
-    assert!(Auth::new(store.clone()).await.unwrap().is_first_start());
-    let auth = Auth::new(store.clone()).await.unwrap();
+    assert!(Auth::new(store.clone(), KEY).await.unwrap().is_first_start());
+    let auth = Auth::new(store.clone(), KEY).await.unwrap();
     assert!(!auth.is_first_start());
     let local = auth.local_caller(Scopes::of(&[Scope::Call]));
     assert_eq!(local.principal_name, "local");
@@ -112,7 +114,7 @@ async fn a_process_token_dies_with_the_process_and_no_secret_is_on_disk() {
     let (_, process) = auth.create_token(&by(&auth), request(&bench, Lifetime::Process)).await.unwrap();
     let code = auth.new_sign_in_link().await.unwrap();
     let session = auth.spend_sign_in_code(&auth.new_sign_in_link().await.unwrap(), None).await.unwrap();
-    let next = Auth::new(bench.store.clone()).await.unwrap();
+    let next = Auth::new(bench.store.clone(), KEY).await.unwrap();
     next.authenticate(Some(&format!("bearer {stored}"))).await.unwrap();
     assert!(matches!(next.authenticate(Some(&format!("Bearer {process}"))).await, Err(AuthError::Invalid)));
     assert!(next.session(&session).await.unwrap().is_some());
@@ -122,6 +124,45 @@ async fn a_process_token_dies_with_the_process_and_no_secret_is_on_disk() {
     for secret in [stored.rsplit('_').next().unwrap(), &code, &session] {
         assert!(!file.windows(secret.len()).any(|window| window == secret.as_bytes()));
     }
+}
+
+#[tokio::test]
+async fn whoever_writes_the_database_makes_no_credential() {
+    let (bench, auth) = start().await;
+    let mut raw = bench.raw().await;
+    let (token, text) = auth.create_token(&by(&auth), request(&bench, Lifetime::Stored)).await.unwrap();
+    for change in [
+        "scopes = 'call author approve admin'",
+        "expires_at = expires_at + 1",
+        "principal = (SELECT id FROM principals WHERE id <> principal LIMIT 1)",
+    ] {
+        let fresh = Auth::new(bench.store.clone(), KEY).await.unwrap();
+        assert!(fresh.authenticate(Some(&format!("Bearer {text}"))).await.is_ok());
+        sqlx::query("CREATE TABLE kept AS SELECT * FROM tokens").execute(&mut raw).await.unwrap();
+        let changed = sqlx::AssertSqlSafe(format!("UPDATE tokens SET {change} WHERE id = '{}'", token.id));
+        assert_eq!(sqlx::query(changed).execute(&mut raw).await.unwrap().rows_affected(), 1, "{change}");
+        let fresh = Auth::new(bench.store.clone(), KEY).await.unwrap();
+        let refused = fresh.authenticate(Some(&format!("Bearer {text}"))).await;
+        assert!(matches!(refused, Err(AuthError::Invalid)), "{change}");
+        sqlx::query("DELETE FROM tokens").execute(&mut raw).await.unwrap();
+        sqlx::query("INSERT INTO tokens SELECT * FROM kept").execute(&mut raw).await.unwrap();
+        sqlx::query("DROP TABLE kept").execute(&mut raw).await.unwrap();
+    }
+    // A code and a session of one's own making, hashed as anybody can.
+    let own = "a".repeat(43);
+    let hash = blake3::hash(own.as_bytes());
+    for table in [
+        "sign_in_links (code_hash, principal, created_at, expires_at) VALUES ($1, $2, 0, 9000000000000)",
+        "sessions (id_hash, principal, created_at, last_seen_at) VALUES ($1, $2, 9000000000000, 9000000000000)",
+    ] {
+        let insert = sqlx::query(sqlx::AssertSqlSafe(format!("INSERT INTO {table}")));
+        insert.bind(hash.as_bytes().as_slice()).bind(&bench.owner.0).execute(&mut raw).await.unwrap();
+    }
+    assert!(auth.session(&own).await.unwrap().is_none());
+    assert!(matches!(auth.spend_sign_in_code(&own, None).await, Err(AuthError::BadSignInCode)));
+    // Under another key nothing of before counts.
+    let other = Auth::new(bench.store.clone(), [8; 32]).await.unwrap();
+    assert!(matches!(other.authenticate(Some(&format!("Bearer {text}"))).await, Err(AuthError::Invalid)));
 }
 
 #[tokio::test]
@@ -142,7 +183,7 @@ async fn useless_tokens_are_not_made() {
 #[tokio::test]
 async fn without_authentication_everybody_is_the_owner_but_nobody_approves() {
     let bench = Bench::new().await;
-    let auth = Auth::anonymous(bench.store.clone()).await.unwrap();
+    let auth = Auth::anonymous(bench.store.clone(), KEY).await.unwrap();
     let caller = auth.authenticate(None).await.unwrap();
     assert_eq!((caller.principal, caller.scopes.to_string().as_str()), (bench.owner.clone(), "call author"));
 }
