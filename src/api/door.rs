@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ApiState, BODY};
-use crate::http::{is_preflight, json, peer, problem, read_body, refused};
+use crate::http::{Refused, credential_ended, is_preflight, json, peer, problem, read_body, refused, until};
 use crate::trust::{ApprovalError, SecretError};
 
 /// Middleware: tells who calls, and puts the caller into the request.
@@ -28,9 +28,20 @@ pub(super) async fn enter(State(api): State<Arc<ApiState>>, mut request: Request
             match api.gate.check(request.uri(), request.headers(), bearer) {
                 Err(refused) => refused,
                 Ok(()) => {
-                    let source = peer(request.extensions());
-                    request.extensions_mut().insert(caller.from_source(source));
-                    next.run(request).await
+                    let (source, ended) = (peer(request.extensions()), api.identify.ended(&caller));
+                    let (caller, path) = (caller.from_source(source), request.uri().path().to_owned());
+                    request.extensions_mut().insert(caller.clone());
+                    // Dropping the work kills the run in it.
+                    let mut response = tokio::select! {
+                        response = next.run(request) => response,
+                        () = ended.cancelled() => credential_ended(),
+                    };
+                    if let Some(refused) = response.extensions_mut().get_mut::<Refused>() {
+                        refused.token = refused.token.take().or(caller.token_id);
+                        refused.principal = Some(caller.principal);
+                        refused.subject = refused.subject.take().or(Some(path));
+                    }
+                    until(ended, response)
                 }
             }
         }

@@ -99,6 +99,7 @@ pub(super) async fn create_token(
             answer(StatusCode::CREATED, &made)
         }
         Err(AuthError::BadRequest(text)) => problem(StatusCode::BAD_REQUEST, text),
+        Err(error @ AuthError::Beyond(_)) => problem(StatusCode::FORBIDDEN, error.to_string()),
         Err(error) => failed(&error),
     }
 }

@@ -41,9 +41,9 @@ impl Identify for Bearer {
     fn refused(&self, refused: Refused, peer: Option<IpAddr>) {
         self.1.note(Refusal {
             action: refused.action.to_owned(),
-            subject: refused.token.clone().unwrap_or_default(),
+            subject: refused.subject.or_else(|| refused.token.clone()).unwrap_or_default(),
             reason: refused.reason,
-            principal: None,
+            principal: refused.principal,
             token: refused.token,
             source: peer.map(|peer| peer.to_string()),
         });

@@ -1,5 +1,6 @@
 //! Why somebody is not let in. No message tells which part of a credential was wrong.
 
+use crate::model::Scope;
 use crate::store::StoreError;
 
 /// Why a credential was not accepted or made.
@@ -32,6 +33,9 @@ pub enum AuthError {
     /// A token can't be made like this.
     #[error("{0}")]
     BadRequest(&'static str),
+    /// A token can't allow what its maker may not do.
+    #[error("a token can't carry the scope `{}`, which you don't have yourself", .0.as_str())]
+    Beyond(Scope),
     /// The store failed.
     #[error("credentials cannot be checked now")]
     Store(#[from] StoreError),

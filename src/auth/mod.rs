@@ -205,6 +205,10 @@ impl Auth {
         if request.scopes == Scopes::default() {
             return Err(AuthError::BadRequest("a token needs at least one of the scopes call, author, approve, admin"));
         }
+        let beyond = |scope: &Scope| request.scopes.has(*scope) && !by.scopes.has(*scope);
+        if let Some(beyond) = Scope::ALL.into_iter().find(beyond) {
+            return Err(AuthError::Beyond(beyond));
+        }
         if request.name.trim().is_empty() {
             return Err(AuthError::BadRequest("a token needs a name, so that it can be told from others"));
         }

@@ -34,12 +34,12 @@ pub(super) async fn note_refusals(State(front): State<Arc<Front>>, request: Requ
 }
 
 /// What a request is told whose credential ended while it was served.
-pub(super) fn credential_ended() -> Response {
+pub fn credential_ended() -> Response {
     problem(StatusCode::UNAUTHORIZED, "the bearer token was revoked or has expired while this request was served")
 }
 
 /// Ends a stream with its credential. Bodies that are whole already stay as they are.
-pub(super) fn until(ended: CancellationToken, response: Response) -> Response {
+pub fn until(ended: CancellationToken, response: Response) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
     }

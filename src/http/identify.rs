@@ -68,7 +68,13 @@ pub fn refused(error: &IdentifyError, authorization: Option<&HeaderValue>) -> Re
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"omniforge\""));
     // Whoever shows nothing only asks; that would be noise.
     if authorization.is_some() {
-        let refused = Refused { action: "auth.refused", reason: reason.clone(), token: token.clone() };
+        let refused = Refused {
+            action: "auth.refused",
+            reason: reason.clone(),
+            token: token.clone(),
+            principal: None,
+            subject: None,
+        };
         response.extensions_mut().insert(refused);
     }
     response

@@ -32,7 +32,7 @@ use crate::tools::Domain;
 pub use answer::event_stream;
 pub use axum::Router;
 pub use body::read as read_body;
-pub use ending::peer;
+pub use ending::{credential_ended, peer, until};
 pub use forwarded::{TrustedProxies, behind_proxy};
 pub use gate::{Gate, GateError, is_preflight};
 pub use identify::{Identify, IdentifyError, refused};

@@ -6,6 +6,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 use crate::mcp::Refusal;
+use crate::model::PrincipalId;
 
 /// A response that says what was wrong, for programs.
 pub fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
@@ -27,12 +28,22 @@ pub struct Refused {
     pub reason: String,
     /// The token that was shown, where it is known to be genuine.
     pub token: Option<String>,
+    /// Whose it is.
+    pub principal: Option<PrincipalId>,
+    /// To what it was about, where that is known.
+    pub subject: Option<String>,
 }
 
 /// A response that refuses something of which the audit log should tell.
 pub fn refuse(status: StatusCode, action: &'static str, detail: &str) -> Response {
     let mut response = problem(status, detail);
-    response.extensions_mut().insert(Refused { action, reason: detail.to_owned(), token: None });
+    response.extensions_mut().insert(Refused {
+        action,
+        reason: detail.to_owned(),
+        token: None,
+        principal: None,
+        subject: None,
+    });
     response
 }
 

@@ -174,7 +174,8 @@ impl HostPattern {
             let bare = host.trim_start_matches('[').trim_end_matches(']');
             let address = bare.parse::<Ipv6Addr>();
             return address
-                .map(|address| Self::Address(address.into()))
+                // An IPv4 address in IPv6's clothes is that IPv4 address.
+                .map(|address| Self::Address(IpAddr::V6(address).to_canonical()))
                 .map_err(|_| wrong(entry, "holds no IPv6 address; write `[2001:db8::1]:443`, or the name of a host"));
         }
         if let Some(base) = host.strip_prefix("*.") {

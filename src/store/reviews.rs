@@ -3,27 +3,36 @@
 use super::content_rows::ItemColumns;
 use super::rows::ToolWithVersionColumns;
 use super::{Store, StoreError};
-use crate::model::{ContentId, ContentItem, Tool, ToolVersion};
+use crate::model::{ContentId, ContentItem, Timestamp, Tool, ToolId, ToolVersion};
 
 impl Store {
-    /// Tools with their latest version, last updated first: those that ask for anything beyond the defaults, or, with
-    /// `all`, every one.
+    /// Tools with their latest version, the last saved first: those that ask for anything or set a limit, or, with `all`, every
+    /// one; a page of them, which begins after the moment and the id of the last one of the page before.
     ///
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Corrupt`].
-    pub async fn tools_to_review(&self, all: bool, limit: u32) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
+    pub async fn tools_to_review(
+        &self,
+        all: bool,
+        after: Option<&(Timestamp, ToolId)>,
+        limit: u32,
+    ) -> Result<Vec<(Tool, ToolVersion)>, StoreError> {
+        let (moment, id) = after.map(|(moment, id)| (moment.0, id.0.as_str())).unzip();
         sqlx::query_as!(
             ToolWithVersionColumns,
             r#"SELECT t.id, t.name, t.owner, t.enabled AS "enabled!: bool", t.serving_version, t.latest_version,
                       t.created_at, t.updated_at, v.number, v.fingerprint, v.created_at AS version_created_at,
                       v.created_by, v.note, v.definition
                FROM tools t JOIN tool_versions v ON v.tool = t.id AND v.number = t.latest_version
-               WHERE $1 OR json_extract(v.definition, '$.timeout_seconds') IS NOT NULL
+               WHERE ($1 OR json_extract(v.definition, '$.timeout_seconds') IS NOT NULL
                   OR json_extract(v.definition, '$.memory_mb') IS NOT NULL
                   OR EXISTS (SELECT 1 FROM json_each(v.definition, '$.grants') asked
-                             WHERE asked.value NOT IN ('[]', 'false', 0))
-               ORDER BY v.created_at DESC, t.id DESC LIMIT $2"#,
+                             WHERE asked.value NOT IN ('[]', 'false', 0)))
+                 AND ($2 IS NULL OR (v.created_at, t.id) < ($2, $3))
+               ORDER BY v.created_at DESC, t.id DESC LIMIT $4"#,
             all,
+            moment,
+            id,
             limit
         )
         .fetch_all(self.read())

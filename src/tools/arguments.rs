@@ -71,11 +71,16 @@ pub async fn check(
 ) -> Result<Checked, ArgumentsError> {
     let given = given.unwrap_or_else(Json::empty_object);
     if given.get().len() <= INLINE_BYTES {
-        return check_now(&checks, given, strict);
+        return check_within_budget(&checks, given, strict);
     }
     let _permit = slots.acquire().await;
-    let task = tokio::task::spawn_blocking(move || check_now(&checks, given, strict));
+    let task = tokio::task::spawn_blocking(move || check_within_budget(&checks, given, strict));
     task.await.unwrap_or_else(|_| Err(ArgumentsError::Mismatch(" they could not be checked".to_owned())))
+}
+
+fn check_within_budget(checks: &Checks, given: Json, strict: bool) -> Result<Checked, ArgumentsError> {
+    let checked = schema::within_budget(given.get().len(), || check_now(checks, given, strict));
+    checked.unwrap_or_else(|too_much| Err(ArgumentsError::Mismatch(format!(" {too_much}"))))
 }
 
 fn check_now(checks: &Checks, given: Json, strict: bool) -> Result<Checked, ArgumentsError> {

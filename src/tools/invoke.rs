@@ -1,5 +1,6 @@
 //! The call pipeline: row, environment, slot, sandbox, answer.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -252,13 +253,35 @@ impl Tools {
         let grants = &invocation.definition.grants;
         match &invocation.learn {
             Some(learning) => Ok(placeholders(learning)),
-            None => self.secrets.values(&grants.secrets, &grants.network).await.map_err(|error| match error {
-                SecretError::Key(_) | SecretError::Store(_) => {
-                    Stopped::Internal(internal("secrets can't be read", &error))
-                }
-                refused => Stopped::Unset(refused.to_string()),
-            }),
+            None => {
+                self.secrets.values(&grants.secrets, &self.within_reach(invocation).await?).await.map_err(|error| {
+                    match error {
+                        SecretError::Key(_) | SecretError::Store(_) => {
+                            Stopped::Internal(internal("secrets can't be read", &error))
+                        }
+                        refused => Stopped::Unset(refused.to_string()),
+                    }
+                })
+            }
         }
+    }
+
+    /// Every host that a run can send something to: its own network, and that of the tools it may call, and theirs.
+    async fn within_reach(&self, invocation: &Invocation) -> Result<Vec<String>, Stopped> {
+        let grants = &invocation.definition.grants;
+        let mut network = grants.network.clone();
+        if grants.secrets.is_empty() || grants.calls.is_empty() {
+            return Ok(network);
+        }
+        let seen = self.catalog.seen(&invocation.caller).await;
+        let seen = seen.map_err(|error| Stopped::Internal(internal("the catalogue can't be read", &error)))?;
+        let (mut called, mut known) = (grants.calls.clone(), HashSet::new());
+        while let Some(name) = called.pop() {
+            let Some(entry) = seen.entries.get(&name).filter(|_| known.insert(name)) else { continue };
+            network.extend(entry.definition.grants.network.iter().cloned());
+            called.extend(entry.definition.grants.calls.iter().cloned());
+        }
+        Ok(network)
     }
 
     /// The limits of a run of this definition, under the server's ceilings.

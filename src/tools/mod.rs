@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::jobs::{Gate, LiveRun, LiveRuns};
 use crate::lifecycle::Lifecycle;
-use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent};
+use crate::model::{CallReply, Caller, Ceilings, Limits, RunEvent, Scope};
 use crate::runner::{Environments, Runner};
 use crate::store::Store;
 use crate::trust::{Approvals, Refusal, Refusals, Sealer, Secrets};
@@ -190,6 +190,9 @@ impl Tools {
 
     /// Calls a saved tool.
     async fn call_saved(&self, caller: &Caller, request: CallRequest, lines: Lines) -> Result<Answer, CallError> {
+        if let Err(refused) = self.may_call(caller, &request.name) {
+            return Ok(Answer::Reply(CallReply::error(refused)));
+        }
         let entry = match self.find(caller, &request.name).await? {
             Ok(entry) => entry,
             Err(waits) => return Ok(Answer::Reply(CallReply::error(waits))),
@@ -228,6 +231,19 @@ impl Tools {
         self.answer(attended, lists_output)
     }
 
+    /// Whether the caller may run what is saved.
+    ///
+    /// # Errors
+    /// What is missing, in words; it is noted.
+    fn may_call(&self, caller: &Caller, what: &str) -> Result<(), String> {
+        if caller.scopes.has(Scope::Call) {
+            return Ok(());
+        }
+        let reason = "this needs the scope `call`, which the credential does not carry".to_owned();
+        self.refusals.note(Refusal::of(caller, "scope.refused", what, reason.clone()));
+        Err(reason)
+    }
+
     /// A tool that serves; or why it doesn't, where it waits for a person.
     async fn find(&self, caller: &Caller, name: &str) -> Result<Result<Entry, String>, CallError> {
         let seen = self.catalog.seen(caller).await.map_err(|error| internal("the catalogue can't be read", &error))?;
@@ -246,6 +262,9 @@ impl Tools {
 impl Domain for Tools {
     async fn list(&self, caller: &Caller) -> Result<Arc<ToolList>, CallError> {
         let seen = self.catalog.seen(caller).await.map_err(|error| internal("the catalogue can't be read", &error))?;
+        if !caller.scopes.has(Scope::Call) {
+            return Ok(Arc::new(without_saved(&seen.list)));
+        }
         Ok(seen.list.clone())
     }
 
@@ -309,6 +328,12 @@ impl Domain for Tools {
     async fn within(&self, caller: &Caller, toolset: &str) -> Result<Option<Caller>, CallError> {
         self.caller_within(caller, toolset).await
     }
+}
+
+/// The list of a caller who may not call.
+fn without_saved(list: &ToolList) -> ToolList {
+    let tools = list.tools.iter().filter(|tool| Builtin::named(&tool.name).is_some()).cloned().collect();
+    ToolList { generation: list.generation, visible: format!("{}/no calls", list.visible), tools }
 }
 
 /// The names that are most like this one, the nearest first.

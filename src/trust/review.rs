@@ -13,8 +13,10 @@ use crate::model::{
 };
 use crate::store::{Approved, Store};
 
-/// The most entries of the list of what waits.
-const MOST: u32 = 500;
+/// How many are looked at at once for the list of what waits.
+const PAGE: u32 = 200;
+/// The most entries of saved content that are looked at.
+const MOST: u32 = 10_000;
 
 /// The newest version of something that can be approved.
 #[derive(Clone, Debug)]
@@ -69,7 +71,7 @@ pub struct Review {
     pub fingerprint: String,
     /// What it asks for.
     pub reach: Vec<Asked>,
-    /// The version that the difference starts from: the one that was approved last, else the one that serves.
+    /// The version that the difference starts from: the one whose approval counts, else the one that serves.
     pub base_version: Option<VersionNumber>,
     /// The difference, as a unified diff; the whole where there is no base.
     pub diff: String,
@@ -214,13 +216,19 @@ impl Approvals {
     /// [`ApprovalError::Store`], [`ApprovalError::Encode`].
     pub async fn waiting(&self) -> Result<Vec<Waiting>, ApprovalError> {
         let policy = self.policy();
-        let tools = self.store().tools_to_review(policy.stops_all_code(), MOST).await?;
-        let versions: Vec<&ToolVersion> = tools.iter().map(|(_, version)| version).collect();
-        let waits = self.which_wait(&versions).await?;
         let mut waiting: Vec<Waiting> = Vec::new();
-        for ((tool, version), _) in tools.into_iter().zip(waits).filter(|(_, waits)| *waits) {
-            let asks = policy.waits_for(&version.definition);
-            waiting.push(Reviewed::Tool(tool, Box::new(version)).entry(asks));
+        let mut after = None;
+        // Page by page: most of what asks for something may be approved, or stay within the defaults.
+        loop {
+            let tools = self.store().tools_to_review(policy.stops_all_code(), after.as_ref(), PAGE).await?;
+            let Some((tool, version)) = tools.last() else { break };
+            after = Some((version.created_at, tool.id.clone()));
+            let versions: Vec<&ToolVersion> = tools.iter().map(|(_, version)| version).collect();
+            let waits = self.which_wait(&versions).await?;
+            for ((tool, version), _) in tools.into_iter().zip(waits).filter(|(_, waits)| *waits) {
+                let asks = policy.waits_for(&version.definition);
+                waiting.push(Reviewed::Tool(tool, Box::new(version)).entry(asks));
+            }
         }
         for item in self.store().contents_to_review(MOST).await? {
             let number = item.latest_version;
@@ -248,7 +256,7 @@ impl Approvals {
             Reviewed::Content(_, version) => self.content_waits(version).await?,
         };
         let entry = reviewed.entry(asks);
-        let approved = approvals.iter().find(|approval| approval.state != ApprovalState::Revoked);
+        let approved = approvals.iter().find(|approval| approval.state == ApprovalState::Active);
         let number = approved.map(|approval| approval.version).or(entry.serving_version);
         let base = match (reviewed, number.filter(|number| *number != entry.version)) {
             (_, None) => None,

@@ -66,7 +66,13 @@ pub(super) async fn sign_in(
         Ok(session_id) => session_id,
         Err(error @ AuthError::BadSignInCode) => {
             let mut page = sign_in_page(&web, &headers, SignIn::Used)?;
-            let refused = Refused { action: "sign_in.refused", reason: error.to_string(), token: None };
+            let refused = Refused {
+                action: "sign_in.refused",
+                reason: error.to_string(),
+                token: None,
+                principal: None,
+                subject: None,
+            };
             page.extensions_mut().insert(refused);
             return Ok(page);
         }

@@ -6,7 +6,7 @@ mod tampering;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Server, command};
 
 /// A version that asks for reach, and the fingerprint of it.
 struct Waiting {
@@ -185,10 +185,71 @@ async fn a_retired_approval_is_no_way_back_for_authors() {
     let text = request.send().await.unwrap().text().await.unwrap();
     assert!(text.contains("Rolled back") && text.contains("Needs approval"), "{text}");
     assert_eq!(server.call("t", json!({})).await.0, "3");
-    let (status, said) =
-        api(&server, admin(&server), Method::POST, "tools/t/rollback", Some(json!({"version": 2}))).await;
-    assert_eq!((status, said.to_string().contains("Needs approval")), (StatusCode::OK, false), "{said}");
+    let request = server.client.post(format!("{}/api/v1/tools/t/rollback", server.url)).bearer_auth(admin(&server));
+    let request = request.header("If-Match", "*").header("Content-Type", "application/json");
+    let answer = request.body(json!({"version": 2}).to_string()).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let said = answer.text().await.unwrap();
+    assert!(!said.contains("Needs approval"), "{said}");
     assert_eq!(server.call("t", json!({})).await.0, "2");
+}
+
+/// What the review shows in both places: over REST, and at the command line.
+async fn shown(server: &Server, dir: &std::path::Path, name: &str) -> [String; 2] {
+    let (out, err, code) = command(dir, &["approval", "show", name]);
+    assert_eq!(code, Some(0), "{err}");
+    [review(server, name).await["diff"].as_str().unwrap().to_owned(), out]
+}
+
+#[tokio::test]
+async fn what_hides_in_code_is_shown_to_whoever_reviews_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    let network = json!({"network": ["a.example"]});
+    let python = "def main():\n    x = 1  # one\r    return 'hidden'\n";
+    tool_that_asks(&server, "py", python, network.clone()).await;
+    for said in shown(&server, dir.path(), "py").await {
+        let line = said.lines().find(|line| line.contains("# one")).unwrap();
+        assert!(line.contains("‹U+000D›"), "{line}");
+    }
+    let schema = json!({"type": "object", "properties": {"code": {"description": "seen as well"}}});
+    let javascript = json!({"name": "js", "language": "javascript", "network": ["a.example"], "input_schema": schema,
+        "code": "exports.main = () => { // one\u{2028} return 'hid' + '\u{202e}' }", "meta": {"a/b": {"code": "meta text"}}});
+    server.create(javascript).await;
+    for said in shown(&server, dir.path(), "js").await {
+        for expected in ["‹U+2028› return", "‹U+202E›", "seen as well", "meta text"] {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_review_starts_from_the_approval_that_counts() {
+    let server = Server::start(&[]);
+    tool_that_asks(&server, "t", TWO, json!({"network": ["a.example"]})).await;
+    approve(&server, "t").await;
+    server.call("omniforge_update_tool", json!({"name": "t", "network": ["evil.example"]})).await;
+    approve(&server, "t").await;
+    // Whoever may approve takes it back to the first; what it asks for next is held against that.
+    let request = server.client.post(format!("{}/api/v1/tools/t/rollback", server.url)).bearer_auth(admin(&server));
+    let request = request.header("If-Match", "*").header("Content-Type", "application/json");
+    assert_eq!(request.body(json!({"version": 2}).to_string()).send().await.unwrap().status(), 200);
+    server.call("omniforge_update_tool", json!({"name": "t", "network": ["evil.example"]})).await;
+    let review = review(&server, "t").await;
+    assert_eq!((&review["waits"], &review["reach"][0]["new"]), (&json!(true), &json!(true)), "{review}");
+    assert!(review["diff"].as_str().unwrap().contains("evil.example"), "{review}");
+}
+
+#[tokio::test]
+async fn what_waits_is_found_among_many_that_do_not() {
+    let server = Server::start(&[]);
+    tool_that_asks(&server, "waits", TWO, json!({"network": ["a.example"]})).await;
+    for number in 0..210 {
+        let tool = json!({"name": format!("short_{number}"), "code": "def main(): return 1", "timeout_seconds": 5});
+        server.create(tool).await;
+    }
+    let (_, all) = api(&server, admin(&server), Method::GET, "approvals", None).await;
+    assert!(all.to_string().contains("\"waits\""), "{all}");
 }
 
 #[tokio::test]

@@ -202,6 +202,15 @@ async fn a_secret_for_hosts_is_given_to_nothing_that_reaches_further() {
         let (text, is_error) = server.call("t", json!({})).await;
         assert!(is_error && text.contains("is for *.example.org, but the version may also reach"), "{text}");
     }
+    // Nor where what it calls reaches further, or what that calls.
+    let hop = |name: &str, calls: &str| json!({"name": name, "code": code, "calls": [calls]});
+    server.create(json!({"name": "far", "code": code, "network": "full"})).await;
+    server.create(hop("near", "far")).await;
+    let mut calling = tool(json!(["api.example.org"]));
+    calling["calls"] = json!(["near"]);
+    server.create(calling).await;
+    let (text, is_error) = server.call("t", json!({})).await;
+    assert!(is_error && text.contains("but the version may also reach"), "{text}");
 }
 
 #[tokio::test]

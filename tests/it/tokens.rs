@@ -203,6 +203,60 @@ async fn runs(dir: &Path, condition: &str) -> i64 {
 }
 
 #[tokio::test]
+async fn a_revocation_ends_rest_calls_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    server.create(json!({"name": "long", "code": "import time\ndef main():\n    time.sleep(50)\n"})).await;
+    let (doomed, id) = token(dir.path(), &[]);
+    let call = server.client.post(format!("{}/tools/long", server.url)).bearer_auth(&doomed);
+    let call = call.header("Content-Type", "application/json").body("{}").send();
+    let revoked = async {
+        until(async || runs(dir.path(), "ending IS NULL").await == 1).await;
+        revoke(dir.path(), &id);
+    };
+    let both = tokio::time::timeout(PATIENCE, async { tokio::join!(call, revoked) }).await.expect("it ends");
+    assert_eq!(both.0.unwrap().status(), StatusCode::UNAUTHORIZED);
+    until(async || runs(dir.path(), "ending = 'cancelled'").await == 1).await;
+}
+
+#[tokio::test]
+async fn without_the_scope_call_nothing_saved_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start_on(dir.path(), &[]);
+    server.create(json!({"name": "t", "code": "def main(): return 'ran'"})).await;
+    let resource = json!({"uri": "test://made", "code": "def main(): return 'made'"});
+    let (said, is_error) = server.call("omniforge_save_resource", resource).await;
+    assert!(!is_error, "{said}");
+    for scope in ["author", "approve", "admin"] {
+        server.token = token(dir.path(), &["--scope", scope]).0;
+        assert!(server.saved_names().await.is_empty(), "{scope}");
+        for (name, arguments) in [("t", json!({})), ("omniforge_call_tool", json!({"name": "t"}))] {
+            let (text, is_error) = server.call(name, arguments).await;
+            assert!(is_error && text.contains("scope `call`"), "{scope} {name}: {text}");
+        }
+        let read = server.rpc("resources/read", json!({"uri": "test://made"})).await;
+        assert!(read["error"]["message"].as_str().is_some_and(|text| text.contains("scope `call`")), "{scope}: {read}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_makes_a_token_that_may_more_than_they_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_on(dir.path(), &[]);
+    let (admin, _) = token(dir.path(), &["--scope", "admin"]);
+    let make = async |scope: &str| {
+        let request = server.client.post(format!("{}/api/v1/tokens", server.url)).bearer_auth(&admin);
+        let request = request.header("Content-Type", "application/json");
+        let answer = request.body(json!({"name": "x", "scope": scope}).to_string()).send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    };
+    let (status, said) = make("call author approve admin").await;
+    assert!(status == StatusCode::FORBIDDEN && said.contains("the scope `call`"), "{said}");
+    assert_eq!(make("admin approve").await.0, StatusCode::FORBIDDEN);
+    assert_eq!(make("admin").await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
 async fn the_last_use_is_written_in_batches_and_shown() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Server::start_on(dir.path(), &[]);

@@ -72,6 +72,7 @@ impl Tools {
         mut call: ScriptCall<'_>,
         lines: Lines,
     ) -> Result<Step<Made<T>>, ContentError> {
+        self.may_call(caller, &call.entry.item.name).map_err(ContentError::InvalidParams)?;
         let style = call.script.style;
         let resume = std::mem::take(&mut call.asked.resume);
         let invocation = self.invocation(caller, call).await?;

@@ -2,6 +2,7 @@
 //!
 //! Schemas are stored and served verbatim; nothing here changes one.
 
+mod budget;
 mod coerce;
 mod headers;
 mod limits;
@@ -13,6 +14,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
+pub use budget::within_budget;
 pub use coerce::coerce;
 pub use headers::check_headers;
 pub use splice::splice;
@@ -87,7 +89,8 @@ fn build(which: &'static str, schema: &Value) -> Result<Validator, SchemaError> 
         .with_draft(draft)
         .should_validate_formats(true)
         .with_pattern_options(PatternOptions::regex())
-        .build(schema)
+        .with_keyword(budget::KEYWORD, |_, _, _| Ok(Box::new(budget::Work)))
+        .build(&budget::counted(schema))
         .map_err(|error| SchemaError::At { which, pointer: place(&error), problem: build_problem(&error) })
 }
 
@@ -129,6 +132,11 @@ fn dialect(which: &'static str, schema: &Value) -> Result<Draft, SchemaError> {
 
 /// Says what is wrong with the instance: one line a problem, each with pointer, expected and got; `None` when valid.
 pub fn problems(validator: &Validator, instance: &Value) -> Option<String> {
+    let bytes = instance.to_string().len();
+    within_budget(bytes, || listed(validator, instance)).unwrap_or_else(|too_much| Some(format!(" {too_much}")))
+}
+
+fn listed(validator: &Validator, instance: &Value) -> Option<String> {
     let mut errors = validator.iter_errors(instance);
     let first = errors.next()?;
     let mut text = String::new();
