@@ -1,6 +1,5 @@
 //! The call pipeline: row, environment, slot, sandbox, answer.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::model::{
     ReturnValue, RunError, RunId, RunRow, ToolDefinition, ToolId, VersionNumber,
 };
 use crate::runner::{RunNetwork, RunRequest};
-use crate::trust::{Refusal, SecretError};
+use crate::trust::Refusal;
 
 /// MCP's code for a client that can't do what is needed.
 const MISSING_CAPABILITY: i32 = -32021;
@@ -248,42 +247,6 @@ impl Tools {
         }
     }
 
-    /// The secrets that it was granted; placeholders where it only learns what it would reach.
-    async fn secrets_of(&self, invocation: &Invocation) -> Result<Vec<(String, String)>, Stopped> {
-        let grants = &invocation.definition.grants;
-        match &invocation.learn {
-            Some(learning) => Ok(placeholders(learning)),
-            None => {
-                self.secrets.values(&grants.secrets, &self.within_reach(invocation).await?).await.map_err(|error| {
-                    match error {
-                        SecretError::Key(_) | SecretError::Store(_) => {
-                            Stopped::Internal(internal("secrets can't be read", &error))
-                        }
-                        refused => Stopped::Unset(refused.to_string()),
-                    }
-                })
-            }
-        }
-    }
-
-    /// Every host that a run can send something to: its own network, and that of the tools it may call, and theirs.
-    async fn within_reach(&self, invocation: &Invocation) -> Result<Vec<String>, Stopped> {
-        let grants = &invocation.definition.grants;
-        let mut network = grants.network.clone();
-        if grants.secrets.is_empty() || grants.calls.is_empty() {
-            return Ok(network);
-        }
-        let seen = self.catalog.seen(&invocation.caller).await;
-        let seen = seen.map_err(|error| Stopped::Internal(internal("the catalogue can't be read", &error)))?;
-        let (mut called, mut known) = (grants.calls.clone(), HashSet::new());
-        while let Some(name) = called.pop() {
-            let Some(entry) = seen.entries.get(&name).filter(|_| known.insert(name)) else { continue };
-            network.extend(entry.definition.grants.network.iter().cloned());
-            called.extend(entry.definition.grants.calls.iter().cloned());
-        }
-        Ok(network)
-    }
-
     /// The limits of a run of this definition, under the server's ceilings.
     pub(super) fn limits_of(&self, definition: &ToolDefinition) -> Limits {
         let mut limits = self.options.limits.clone();
@@ -344,7 +307,7 @@ impl Running {
 }
 
 /// Why a run ended before its process started.
-enum Stopped {
+pub(super) enum Stopped {
     Unapproved(String),
     /// A secret is missing.
     Unset(String),
@@ -372,11 +335,6 @@ impl Stopped {
         row.result = Some(result_json(&shown));
         reply.map(|reply| CallReply { run: Some(row.id), ..reply })
     }
-}
-
-/// What stands for the secrets of a run that learns.
-fn placeholders(learning: &Learning) -> Vec<(String, String)> {
-    learning.secrets.iter().map(|name| (name.clone(), format!("placeholder-for-{name}"))).collect()
 }
 
 /// What the run may reach. Whether its version may serve with that was decided before.

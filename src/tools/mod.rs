@@ -13,6 +13,7 @@ mod desk;
 mod domain;
 mod environment;
 mod follow;
+mod granted;
 mod invoke;
 mod nested;
 mod overview;
